@@ -1,0 +1,1 @@
+//! A minimal Kubernetes API server with many cheap, isolated logical clusters.

@@ -1,0 +1,2 @@
+//! The `kcp-apiserver` program.
+fn main() {}
