@@ -1,0 +1,202 @@
+//! What the registry is asked, parsed and free of HTTP.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use machinery::ClusterName;
+use machinery::selector::{FieldSelector, LabelSelector};
+use parking_lot::Mutex;
+use schema::resource::ResourceDef;
+
+use crate::auth::UserInfo;
+
+/// Which logical clusters a request is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClusterScope {
+    /// One logical cluster.
+    One(ClusterName),
+    /// All of them (`/clusters/*`): list and watch only.
+    All,
+}
+
+/// The resource, and perhaps the object, that a request is about.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The logical cluster, or all.
+    pub cluster: ClusterScope,
+    /// The resource, found in the catalog.
+    pub resource: Arc<ResourceDef>,
+    /// The API version of the URL: one that the resource serves.
+    pub version: Arc<str>,
+    /// The namespace of the URL; empty for cluster-scoped resources and for all namespaces.
+    pub namespace: Arc<str>,
+    /// The object's name; empty for the collection.
+    pub name: Arc<str>,
+    /// The subresource; empty for the object itself.
+    pub subresource: Arc<str>,
+}
+
+/// Who asks, and what goes along with a request on its way.
+#[derive(Debug)]
+pub struct Context {
+    /// The authenticated caller.
+    pub user: Arc<UserInfo>,
+    /// The request's time: one reading of the clock for each request.
+    pub now: Timestamp,
+    /// The `User-Agent` up to the first `/`: the default field manager.
+    pub agent: Arc<str>,
+    /// Texts for `Warning` headers, each once.
+    warnings: Mutex<Vec<String>>,
+}
+
+/// The form of a request's body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Media {
+    /// `application/json`, also when no type is given.
+    Json,
+    /// `application/yaml`.
+    Yaml,
+    /// `application/vnd.kubernetes.protobuf`.
+    Protobuf,
+}
+
+/// A request's body.
+#[derive(Clone, Debug)]
+pub struct Body {
+    /// Its form.
+    pub media: Media,
+    /// Its bytes, at most as many as the server takes.
+    pub bytes: Bytes,
+}
+
+/// `fieldValidation`: what happens to unknown and duplicate fields.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FieldValidation {
+    /// Dropped silently.
+    Ignore,
+    /// Dropped with a warning.
+    #[default]
+    Warn,
+    /// Refused.
+    Strict,
+}
+
+/// Query parameters of create, update and patch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WriteOptions {
+    /// `dryRun=All`: do everything but the write.
+    pub dry_run: bool,
+    /// `fieldValidation`.
+    pub field_validation: FieldValidation,
+    /// `fieldManager`, or empty.
+    pub field_manager: Arc<str>,
+    /// `force`, for apply only.
+    pub force: Option<bool>,
+}
+
+/// `resourceVersionMatch`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VersionMatch {
+    /// `NotOlderThan`.
+    NotOlderThan,
+    /// `Exact`.
+    Exact,
+}
+
+/// Query parameters of list, watch and deletecollection, parsed but for what depends on each other.
+#[derive(Clone, Debug, Default)]
+pub struct ListOptions {
+    /// `labelSelector`.
+    pub labels: LabelSelector,
+    /// `fieldSelector`.
+    pub fields: FieldSelector,
+    /// `resourceVersion`, as given; empty when absent.
+    pub resource_version: String,
+    /// `resourceVersionMatch`.
+    pub version_match: Option<VersionMatch>,
+    /// `limit`; 0 for none.
+    pub limit: usize,
+    /// `continue`, as given; empty when absent.
+    pub continue_token: String,
+    /// `allowWatchBookmarks`.
+    pub bookmarks: bool,
+    /// `sendInitialEvents`.
+    pub send_initial_events: Option<bool>,
+    /// `timeoutSeconds`, of a watch.
+    pub timeout_seconds: Option<u64>,
+}
+
+/// How dependents are treated (`propagationPolicy`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Propagation {
+    /// Dependents lose their owner.
+    Orphan,
+    /// Dependents go after the object.
+    Background,
+    /// Dependents go before the object.
+    Foreground,
+}
+
+/// `metav1.DeleteOptions`, from the body and the query.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeleteOptions {
+    /// `dryRun=All`.
+    pub dry_run: bool,
+    /// Seconds; only pods-like kinds use it.
+    pub grace_period_seconds: Option<i64>,
+    /// `propagationPolicy`.
+    pub propagation: Option<Propagation>,
+    /// `preconditions.uid`.
+    pub uid: Option<String>,
+    /// `preconditions.resourceVersion`.
+    pub resource_version: Option<String>,
+}
+
+/// The four forms of a PATCH body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatchType {
+    /// RFC 6902.
+    Json,
+    /// RFC 7396.
+    Merge,
+    /// Kubernetes' strategic merge patch.
+    Strategic,
+    /// Server-side apply.
+    Apply,
+}
+
+// === impl Context ===
+
+impl Context {
+    /// A request's context, without warnings yet.
+    pub fn new(user: Arc<UserInfo>, now: Timestamp, agent: Arc<str>) -> Self {
+        Self { user, now, agent, warnings: Mutex::default() }
+    }
+
+    /// Adds a text for a `Warning` header, unless it is there already.
+    pub fn warn(&self, text: impl Into<String>) {
+        let text = text.into();
+        let mut warnings = self.warnings.lock();
+        if !warnings.contains(&text) {
+            warnings.push(text);
+        }
+    }
+
+    /// The warnings so far, leaving none.
+    pub fn take_warnings(&self) -> Vec<String> {
+        std::mem::take(&mut self.warnings.lock())
+    }
+}
+
+// === impl Target ===
+
+impl Target {
+    /// The one logical cluster that the target is in, if it is not about all.
+    pub fn one_cluster(&self) -> Option<&ClusterName> {
+        match &self.cluster {
+            ClusterScope::One(cluster) => Some(cluster),
+            ClusterScope::All => None,
+        }
+    }
+}
