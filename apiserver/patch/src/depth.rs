@@ -1,0 +1,37 @@
+//! How deeply values nest, measured without recursion.
+
+use serde_json::Value;
+
+/// The deepest nesting of objects and lists in any document or patch.
+///
+/// It keeps recursion (ours, and that of dropping, cloning and comparing values) within a small
+/// stack; the deepest types of Kubernetes stay below 100.
+pub const MAX_DEPTH: usize = 1000;
+
+/// The depth of `value` and the number of values in it; a scalar has depth 0.
+///
+/// Stops early once the depth is above `limit`.
+pub(crate) fn measure(value: &Value, limit: usize) -> (usize, u64) {
+    let mut deepest = 0;
+    let mut visited = 0;
+    let mut stack = vec![(value, 0_usize)];
+    while let Some((value, depth)) = stack.pop() {
+        visited += 1;
+        let inside = depth + 1;
+        match value {
+            Value::Array(items) => stack.extend(items.iter().map(|item| (item, inside))),
+            Value::Object(fields) => stack.extend(fields.values().map(|item| (item, inside))),
+            _ => continue,
+        }
+        deepest = deepest.max(inside);
+        if deepest > limit {
+            break;
+        }
+    }
+    (deepest, visited)
+}
+
+/// Whether `value` nests deeper than [`MAX_DEPTH`].
+pub(crate) fn is_too_deep(value: &Value) -> bool {
+    measure(value, MAX_DEPTH).0 > MAX_DEPTH
+}
