@@ -12,9 +12,9 @@
 
 mod depth;
 mod error;
-
+mod golang;
 pub mod json;
-
+pub mod merge;
 pub mod strategic;
 
 pub use depth::MAX_DEPTH;
