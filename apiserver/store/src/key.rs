@@ -4,6 +4,7 @@
 //! always a namespace slot, empty for cluster-scoped objects, so every key has five segments:
 //! `<group or "core">/<resource>/<cluster>/<namespace>/<name>`. Lists are in byte order of this.
 
+use std::borrow::Borrow;
 use std::fmt;
 
 use bytes::Bytes;
@@ -80,6 +81,12 @@ impl Key {
     }
 }
 
+impl std::borrow::Borrow<Bytes> for Key {
+    fn borrow(&self) -> &Bytes {
+        &self.0
+    }
+}
+
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
@@ -89,6 +96,13 @@ impl fmt::Display for Key {
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Key({})", self.as_str())
+    }
+}
+
+/// Keys are ordered and hashed as their bytes are, so ordered maps can be asked by bytes.
+impl Borrow<[u8]> for Key {
+    fn borrow(&self) -> &[u8] {
+        &self.0
     }
 }
 

@@ -4,18 +4,28 @@
 //! commits guarded by compares, reads at a revision, and one ordered stream of changes. The
 //! format on disk is in `FORMAT.md`.
 
+pub mod cache;
+mod commit;
 mod error;
+mod history;
 mod key;
+pub mod memory;
+pub mod object;
 mod types;
+mod undo;
 
 use std::fmt;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 
-pub use error::{CommitError, ReadError};
+pub use commit::{MAX_COMMIT_BYTES, MAX_COMMIT_OPS};
+pub use error::{Cause, CommitError, ReadError};
 pub use key::{Key, KeyPrefix};
-pub use types::{Change, Compare, Expect, Identity, Op, Page, Range, Record, Revision, Txn, WatchMessage};
+pub use memory::MemoryStore;
+pub use types::{
+    Change, Compare, Expect, Identity, Op, Page, Range, Record, Revision, Txn, WatchMessage,
+};
 
 /// A revisioned key-value store.
 ///
