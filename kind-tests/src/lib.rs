@@ -1,1 +1,35 @@
-//! Harness for tests against real Kubernetes programs.
+//! The harness: real Kubernetes programs and our own server, started as processes on this machine.
+//!
+//! [`tools`] builds upstream programs from exact versions and keeps them in a cache outside the
+//! checkout. [`ControlPlane`] is a real etcd with a real kube-apiserver, [`Hub`] is our server;
+//! [`Kubectl`] talks to either. Whatever is started belongs to a [`Run`], whose folder records it,
+//! so that the next run cleans up after one that crashed. Tests wrap themselves in [`scenario`].
+//!
+//! Nothing here knows what our server does: it is a black box behind its flags and its port.
+
+pub mod cargo;
+pub mod clock;
+pub mod conformance;
+pub mod control_plane;
+pub mod eventually;
+pub mod https;
+pub mod hub;
+pub mod kubeconfig;
+pub mod kubectl;
+pub mod namespace;
+pub mod process;
+pub mod progress;
+pub mod provider;
+pub mod run;
+pub mod scenario;
+pub mod tools;
+
+pub use control_plane::ControlPlane;
+pub use eventually::{PATIENCE, eventually};
+pub use hub::Hub;
+pub use kubectl::Kubectl;
+pub use process::Process;
+pub use provider::Provider;
+pub use run::Run;
+pub use scenario::scenario;
+pub use tools::Tool;

@@ -1,2 +1,98 @@
-//! The project's task runner.
-fn main() {}
+//! `cargo xtask`: the only task runner of this repository.
+#![allow(clippy::print_stdout, reason = "a program that talks to a person at a terminal")]
+
+mod bench;
+mod demo;
+mod interrupt;
+mod setup;
+mod steps;
+mod suites;
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand};
+use kind_tests::Provider;
+
+/// Sets up, tests, shows and measures kcp-rs.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Installs and builds what tests and demo need and is missing.
+    Setup(SetupArguments),
+    /// Sets up what is missing, then runs every test.
+    Test,
+    /// Starts a hub, shows two logical clusters with kubectl, and leaves it running until Ctrl-C.
+    Demo(DemoArguments),
+    /// Compares our server with kube-apiserver and etcd under the same load.
+    Bench(BenchArguments),
+    /// Everything that has to pass before a change goes in: formatting, lints, tests, docs.
+    Ci,
+}
+
+#[derive(Debug, Args)]
+struct SetupArguments {
+    /// Also build the programs that no committed test needs yet.
+    #[arg(long)]
+    all: bool,
+}
+
+#[derive(Debug, Args)]
+struct DemoArguments {
+    /// Check what the commands say, clean up, and exit 0 or 1.
+    #[arg(long)]
+    check: bool,
+    /// Keep the hub's data here, over several demos, instead of in a fresh folder.
+    #[arg(long)]
+    root_directory: Option<PathBuf>,
+    /// The hub's port; 0 takes any free one.
+    #[arg(long, default_value_t = 0)]
+    secure_port: u16,
+    /// Who makes physical clusters, when the demo has some: native or kind.
+    #[arg(long, default_value = "native")]
+    provider: Provider,
+}
+
+#[derive(Debug, Args)]
+struct BenchArguments {
+    /// What to measure instead of the comparison.
+    #[command(subcommand)]
+    what: Option<BenchWhat>,
+    /// Objects in each row.
+    #[arg(long, default_value_t = 5000)]
+    objects: u32,
+    /// Concurrent clients.
+    #[arg(long, default_value_t = 16)]
+    workers: u32,
+}
+
+#[derive(Debug, Subcommand)]
+enum BenchWhat {
+    /// Many logical clusters on one server: memory, creation rate, restart time.
+    Scale {
+        /// How many.
+        #[arg(long, default_value_t = 10_000)]
+        clusters: u32,
+    },
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    interrupt::end_children_on_signal()?;
+    match arguments.task {
+        Task::Setup(setup) => setup::run(setup.all),
+        Task::Test => suites::test(),
+        Task::Demo(demo) => demo::run(&demo),
+        Task::Bench(bench) => match bench.what {
+            None => bench::compare(bench.objects, bench.workers),
+            Some(BenchWhat::Scale { clusters }) => bench::scale(clusters, bench.workers),
+        },
+        Task::Ci => suites::ci(),
+    }
+}

@@ -1,0 +1,54 @@
+//! The workspace and the programs that cargo builds in it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+/// How cargo builds a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// Quick to build, with checks on.
+    Dev,
+    /// As users run it.
+    Release,
+}
+
+/// The folder with the workspace's `Cargo.toml`.
+///
+/// # Panics
+/// Never: this crate has a parent folder.
+pub fn workspace() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("this crate is inside the workspace")
+}
+
+/// The command `cargo` of this toolchain, in the workspace.
+pub fn command() -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(workspace());
+    cargo
+}
+
+/// Builds the program `binary` of `package`, unless it is up to date, and says where it is.
+///
+/// # Errors
+/// When it does not build.
+pub fn build(package: &str, binary: &str, profile: Profile) -> Result<PathBuf> {
+    let mut cargo = command();
+    cargo.args(["build", "--package", package, "--bin", binary]);
+    cargo.arg("--message-format=json-render-diagnostics");
+    if profile == Profile::Release {
+        cargo.arg("--release");
+    }
+    let output = cargo.stderr(Stdio::inherit()).output().context("run cargo")?;
+    if !output.status.success() {
+        bail!("{binary} does not build");
+    }
+    let text = String::from_utf8(output.stdout)?;
+    let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let executable = messages
+        .filter(|m| m["reason"] == "compiler-artifact" && m["target"]["name"] == binary)
+        .find_map(|m| m["executable"].as_str().map(PathBuf::from));
+    executable.with_context(|| format!("cargo did not say where {binary} is"))
+}

@@ -1,0 +1,206 @@
+//! A real control plane: etcd and kube-apiserver, without nodes.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use rcgen::KeyPair;
+
+use crate::eventually::{PATIENCE, within};
+use crate::https;
+use crate::kubeconfig::Access;
+use crate::namespace::Namespace;
+use crate::process::Process;
+use crate::run::Run;
+use crate::tools::{Tool, path};
+
+/// How a control plane is started.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// In a network namespace of its own, rather than on free ports of loopback.
+    pub namespace: bool,
+    /// With an etcd that syncs to disk: needed for comparisons of speed, slow for tests.
+    pub durable: bool,
+}
+
+/// A running etcd and kube-apiserver. Stops when it is dropped.
+#[derive(Debug)]
+pub struct ControlPlane {
+    // Fields drop in this order: kube-apiserver waits long for an etcd that is gone.
+    apiserver: Process,
+    etcd: Process,
+    namespace: Option<Namespace>,
+    access: Access,
+    kubeconfig: PathBuf,
+}
+
+/// Where the two programs listen.
+#[derive(Debug)]
+struct Ports {
+    bind: IpAddr,
+    address: IpAddr,
+    secure: u16,
+    etcd: u16,
+    etcd_peer: u16,
+}
+
+/// How often another choice of free ports is tried: something else may take one in between.
+const ATTEMPTS: usize = 3;
+
+// === impl ControlPlane ===
+
+impl ControlPlane {
+    /// Starts both programs and waits until the API server is ready.
+    ///
+    /// # Errors
+    /// When a program is missing, or one ends or is not ready in time.
+    pub fn start(run: &Run, name: &str, options: Options) -> Result<Self> {
+        let mut attempt = 1;
+        loop {
+            let folder = run.subfolder(&format!("{name}-{attempt}"))?;
+            match Self::try_start(run, name, &folder, options) {
+                Err(error) if attempt < ATTEMPTS && is_port_taken(&error) => attempt += 1,
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn try_start(run: &Run, name: &str, folder: &Path, options: Options) -> Result<Self> {
+        let namespace = options.namespace.then(|| Namespace::create(run)).transpose()?;
+        let ports = match &namespace {
+            Some(namespace) => Ports::inside(namespace),
+            None => Ports::free()?,
+        };
+        let command = |program: PathBuf| match &namespace {
+            Some(namespace) => namespace.command(program),
+            None => Command::new(program),
+        };
+        let mut etcd = command(path(Tool::Etcd)?);
+        etcd.args(etcd_arguments(folder, &ports, options));
+        let etcd = Process::spawn(run, &format!("{name}-etcd"), etcd)?;
+
+        let token = fs::read_to_string("/proc/sys/kernel/random/uuid")?.trim().to_owned();
+        let mut apiserver = command(path(Tool::KubeApiserver)?);
+        apiserver.args(apiserver_arguments(folder, &ports, &token)?);
+        let mut apiserver = Process::spawn(run, &format!("{name}-apiserver"), apiserver)?;
+
+        let certificate = folder.join("certificates/apiserver.crt");
+        let access = within(PATIENCE, "the serving certificate", || {
+            apiserver.check_running()?;
+            let authority = fs::read_to_string(&certificate).unwrap_or_default();
+            let server = format!("https://{}:{}", ports.address, ports.secure);
+            Ok(authority.ends_with("-----\n").then_some(Access { server, authority }))
+        })?;
+        within(PATIENCE, "the API server to be ready", || {
+            apiserver.check_running()?;
+            Ok(https::get(&access, "/readyz").ok().filter(|(status, _)| *status == 200))
+        })?;
+        let kubeconfig = folder.join("admin.kubeconfig");
+        access.write(&kubeconfig, &token)?;
+        Ok(Self { apiserver, etcd, namespace, access, kubeconfig })
+    }
+
+    /// The kubeconfig of a user in `system:masters`.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// The API server's address.
+    pub fn url(&self) -> &str {
+        &self.access.server
+    }
+
+    /// The processes, API server first.
+    pub fn processes(&self) -> [&Process; 2] {
+        [&self.apiserver, &self.etcd]
+    }
+
+    /// Its network namespace, if it has one.
+    pub fn namespace(&self) -> Option<&Namespace> {
+        self.namespace.as_ref()
+    }
+
+    /// Stops it, and fails if a program had ended before. Dropping it stops it as well.
+    ///
+    /// # Errors
+    /// As said, or when a program cannot be stopped.
+    pub fn stop(mut self) -> Result<()> {
+        self.apiserver.check_running()?;
+        self.etcd.check_running()?;
+        self.apiserver.terminate()?;
+        self.etcd.terminate()?;
+        Ok(())
+    }
+}
+
+// === impl Ports ===
+
+impl Ports {
+    fn inside(namespace: &Namespace) -> Self {
+        Self {
+            bind: Ipv4Addr::UNSPECIFIED.into(),
+            address: namespace.address().into(),
+            secure: 6443,
+            etcd: 2379,
+            etcd_peer: 2380,
+        }
+    }
+
+    fn free() -> Result<Self> {
+        // All are held until all are known, so that they differ.
+        let listeners = [(); 3].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
+        let mut ports = [0; 3];
+        for (port, listener) in ports.iter_mut().zip(listeners) {
+            *port = listener.context("find a free port")?.local_addr()?.port();
+        }
+        let [secure, etcd, etcd_peer] = ports;
+        let bind = Ipv4Addr::LOCALHOST.into();
+        Ok(Self { bind, address: bind, secure, etcd, etcd_peer })
+    }
+}
+
+fn is_port_taken(error: &anyhow::Error) -> bool {
+    format!("{error:#}").contains("address already in use")
+}
+
+fn etcd_arguments(folder: &Path, ports: &Ports, options: Options) -> Vec<String> {
+    let client = format!("http://127.0.0.1:{}", ports.etcd);
+    let peer = format!("http://127.0.0.1:{}", ports.etcd_peer);
+    let mut arguments = vec![
+        format!("--data-dir={}", folder.join("etcd").display()),
+        format!("--listen-client-urls={client}"),
+        format!("--advertise-client-urls={client}"),
+        format!("--listen-peer-urls={peer}"),
+        format!("--initial-advertise-peer-urls={peer}"),
+        format!("--initial-cluster=default={peer}"),
+        "--log-level=warn".to_owned(),
+    ];
+    if !options.durable {
+        arguments.push("--unsafe-no-fsync".to_owned());
+    }
+    arguments
+}
+
+fn apiserver_arguments(folder: &Path, ports: &Ports, token: &str) -> Result<Vec<String>> {
+    let tokens = folder.join("tokens.csv");
+    fs::write(&tokens, format!("{token},admin,admin,system:masters\n"))?;
+    let key = folder.join("service-accounts.key");
+    fs::write(&key, KeyPair::generate()?.serialize_pem())?;
+    Ok(vec![
+        format!("--etcd-servers=http://127.0.0.1:{}", ports.etcd),
+        format!("--bind-address={}", ports.bind),
+        format!("--advertise-address={}", ports.address),
+        format!("--secure-port={}", ports.secure),
+        format!("--cert-dir={}", folder.join("certificates").display()),
+        format!("--token-auth-file={}", tokens.display()),
+        "--authorization-mode=Node,RBAC".to_owned(),
+        "--allow-privileged".to_owned(),
+        "--kubelet-preferred-address-types=InternalIP".to_owned(),
+        "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
+        "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+        format!("--service-account-key-file={}", key.display()),
+        format!("--service-account-signing-key-file={}", key.display()),
+    ])
+}

@@ -1,0 +1,239 @@
+//! Our server as a process.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use crate::cargo::{self, Profile};
+use crate::clock::Stopwatch;
+use crate::eventually::{PATIENCE, within};
+use crate::https;
+use crate::kubeconfig::Access;
+use crate::process::{Memory, Process};
+use crate::run::Run;
+
+/// The server's program and its package.
+pub const PROGRAM: &str = "kcp-apiserver";
+const PACKAGE: &str = "apiserver";
+
+/// Names a program to test instead of the one that cargo builds.
+const PROGRAM_VARIABLE: &str = "KCP_APISERVER";
+
+/// The file that the server writes into its root directory.
+const KUBECONFIG: &str = "admin.kubeconfig";
+
+/// A running server with a root directory of its own. Stops when it is dropped.
+#[derive(Debug)]
+pub struct Hub {
+    process: Process,
+    program: PathBuf,
+    run: Run,
+    name: String,
+    root: PathBuf,
+    port: u16,
+    url: String,
+    ready_after: Duration,
+}
+
+/// What to start.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The server's program.
+    pub program: PathBuf,
+    /// Its root directory; a fresh one in the run's folder if not given.
+    pub root: Option<PathBuf>,
+    /// The port, 0 for any free one.
+    pub port: u16,
+}
+
+// === impl Hub ===
+
+impl Hub {
+    /// Starts the server that the checkout holds, in a fresh root directory, on a free port.
+    ///
+    /// # Errors
+    /// When it does not build, start, or become ready.
+    pub fn start(run: &Run, name: &str) -> Result<Self> {
+        Self::with(run, name, Options { program: program()?, root: None, port: 0 })
+    }
+
+    /// Starts a server as `options` say, and waits until it is ready.
+    ///
+    /// # Errors
+    /// When it ends, or does not become ready in time.
+    pub fn with(run: &Run, name: &str, options: Options) -> Result<Self> {
+        let root = match options.root {
+            Some(root) => root,
+            None => run.subfolder(&format!("{name}-root"))?,
+        };
+        let (process, url, ready_after) =
+            launch(run, name, &options.program, &root, options.port)?;
+        Ok(Self {
+            process,
+            program: options.program,
+            run: run.clone(),
+            name: name.to_owned(),
+            root,
+            port: options.port,
+            url,
+            ready_after,
+        })
+    }
+
+    /// Its address, `https://ADDRESS:PORT`.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The address of a logical cluster; `*` for all.
+    pub fn cluster_url(&self, cluster: &str) -> String {
+        format!("{}/clusters/{cluster}", self.url)
+    }
+
+    /// The administrator's kubeconfig, with the contexts `root` (current) and `base`.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.root.join(KUBECONFIG)
+    }
+
+    /// Its root directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The process.
+    pub fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+
+    /// How long it took from its start until `/readyz` answered 200.
+    pub fn ready_after(&self) -> Duration {
+        self.ready_after
+    }
+
+    /// Its resident memory.
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub fn memory(&self) -> Result<Memory> {
+        self.process.id().memory()
+    }
+
+    /// The processor time that it has used.
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub fn cpu(&self) -> Result<Duration> {
+        self.process.id().cpu()
+    }
+
+    /// SIGTERM; fails unless it ends by itself and well.
+    ///
+    /// # Errors
+    /// As said.
+    pub fn terminate(&mut self) -> Result<()> {
+        let status = self.process.terminate()?;
+        if !status.success() {
+            bail!("after SIGTERM the server ended with {status}");
+        }
+        Ok(())
+    }
+
+    /// SIGKILL.
+    ///
+    /// # Errors
+    /// When it cannot be killed.
+    pub fn kill(&mut self) -> Result<ExitStatus> {
+        self.process.kill()
+    }
+
+    /// Starts it again in the same root directory; ends it first, if it still runs.
+    ///
+    /// # Errors
+    /// When it does not become ready again.
+    pub fn restart(&mut self) -> Result<()> {
+        self.process.terminate()?;
+        let (process, url, ready_after) =
+            launch(&self.run, &self.name, &self.program, &self.root, self.port)?;
+        (self.process, self.url, self.ready_after) = (process, url, ready_after);
+        Ok(())
+    }
+}
+
+/// The server's program: the one that `KCP_APISERVER` names, else as cargo builds it.
+///
+/// # Errors
+/// When it does not build.
+pub fn program() -> Result<PathBuf> {
+    static BUILT: OnceLock<std::result::Result<PathBuf, String>> = OnceLock::new();
+    let built = BUILT.get_or_init(|| match std::env::var_os(PROGRAM_VARIABLE) {
+        Some(program) => Ok(PathBuf::from(program)),
+        None => build(Profile::Dev).map_err(|error| format!("{error:#}")),
+    });
+    built.clone().map_err(anyhow::Error::msg)
+}
+
+/// Builds the server.
+///
+/// # Errors
+/// When it does not build.
+pub fn build(profile: Profile) -> Result<PathBuf> {
+    cargo::build(PACKAGE, PROGRAM, profile)
+}
+
+fn launch(
+    run: &Run,
+    name: &str,
+    program: &Path,
+    root: &Path,
+    port: u16,
+) -> Result<(Process, String, Duration)> {
+    let mut command = Command::new(program);
+    command.arg("--root-directory").arg(root).arg(format!("--secure-port={port}"));
+    let before = fs::metadata(run.folder().join(format!("{name}.log"))).map_or(0, |m| m.len());
+    let watch = Stopwatch::start();
+    let mut process = Process::spawn(run, name, command)?;
+    let url = within(PATIENCE, "the server to say where it listens", || {
+        process.check_running()?;
+        let log = fs::read(process.log())?;
+        let new = log.get(usize::try_from(before)?..).unwrap_or_default();
+        Ok(announced_url(&String::from_utf8_lossy(new)))
+    })?;
+    let access = Access::read(&root.join(KUBECONFIG), Some("base"))
+        .context("read the kubeconfig that the server wrote")?;
+    let access = Access { server: url.clone(), ..access };
+    within(PATIENCE, "the server to be ready", || {
+        process.check_running()?;
+        Ok(https::get(&access, "/readyz").ok().filter(|(status, _)| *status == 200))
+    })?;
+    Ok((process, url, watch.elapsed()))
+}
+
+/// The first `https://ADDRESS:PORT` in a finished line of the log.
+fn announced_url(log: &str) -> Option<String> {
+    let (finished, _partial) = log.rsplit_once('\n')?;
+    let (_, rest) = finished.split_once("https://")?;
+    let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "[]:.-".contains(c)));
+    let address = rest.get(..end.unwrap_or(rest.len()))?.trim_end_matches(['.', ':']);
+    Some(format!("https://{address}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(log: &str, expect: Option<&str>) {
+        assert_eq!(announced_url(log).as_deref(), expect, "{log:?}");
+    }
+
+    #[test]
+    fn finds_the_address_in_a_finished_line() {
+        check("", None);
+        check("listening on https://127.0.0.1:64", None);
+        check("listening on https://127.0.0.1:6443\n", Some("https://127.0.0.1:6443"));
+        check("up\n at=\"https://[::1]:6443\" x\n", Some("https://[::1]:6443"));
+    }
+}

@@ -1,0 +1,100 @@
+//! A network namespace with a cable to the host.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::net::Ipv4Addr;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::process::ProcessId;
+use crate::progress::say;
+use crate::run::Run;
+
+/// A network namespace of its own, with 10.200.I.1 on the host's side and 10.200.I.2 inside.
+#[derive(Debug)]
+pub struct Namespace {
+    name: String,
+    index: u8,
+}
+
+// === impl Namespace ===
+
+impl Namespace {
+    /// Makes one with the first index I that is free, and records it in the run.
+    ///
+    /// # Errors
+    /// When not root, or no index is free.
+    pub fn create(run: &Run) -> Result<Self> {
+        let own = ProcessId::own()?.to_string();
+        let (own, _boot) = own.rsplit_once('_').context("malformed process id")?;
+        for index in 1..=254 {
+            let namespace = Self { name: format!("kcp-rs_{own}_{index}"), index };
+            // The kernel refuses a second interface of the same name: that reserves the index.
+            let link = namespace.link();
+            if fs::exists(format!("/sys/class/net/{link}"))? {
+                continue;
+            }
+            run.record_namespace(&namespace.name)?;
+            ip(&["netns", "add", &namespace.name])?;
+            let peer = ["type", "veth", "peer", "name", "eth0", "netns", &namespace.name];
+            if ip(&[&["link", "add", &link][..], &peer[..]].concat()).is_ok() {
+                namespace.configure(&link)?;
+                return Ok(namespace);
+            }
+            // Dropping it removes the namespace; another harness was faster with the link.
+        }
+        bail!("no free index for a network namespace")
+    }
+
+    /// The host's address, as seen from inside.
+    pub fn host(&self) -> Ipv4Addr {
+        Ipv4Addr::new(10, 200, self.index, 1)
+    }
+
+    /// The address inside.
+    pub fn address(&self) -> Ipv4Addr {
+        Ipv4Addr::new(10, 200, self.index, 2)
+    }
+
+    /// A command that will run in it. `nsenter` rather than `ip netns exec`, which would mount
+    /// another `/sys`; it replaces itself by the program, so the process id is the program's.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net=/var/run/netns/{}", self.name)).arg(program);
+        command
+    }
+
+    fn link(&self) -> String {
+        format!("kcp-rs{}", self.index)
+    }
+
+    fn configure(&self, link: &str) -> Result<()> {
+        let (host, inside) = (self.host().to_string(), self.address().to_string());
+        ip(&["address", "add", &format!("{host}/24"), "dev", link])?;
+        ip(&["link", "set", link, "up"])?;
+        let within = |args: &[&str]| ip(&[&["-n", &self.name][..], args].concat());
+        within(&["address", "add", &format!("{inside}/24"), "dev", "eth0"])?;
+        within(&["link", "set", "lo", "up"])?;
+        within(&["link", "set", "eth0", "up"])?;
+        within(&["route", "add", "default", "via", &host])?;
+        fs::write("/proc/sys/net/ipv4/ip_forward", "1").context("allow forwarding")?;
+        fs::write("/proc/sys/net/ipv4/conf/all/route_localnet", "1").context("route localnet")
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        if let Err(error) = ip(&["netns", "delete", &self.name]) {
+            say(format!("{error:#}"));
+        }
+    }
+}
+
+fn ip(args: &[&str]) -> Result<()> {
+    let output = Command::new("ip").args(args).output().context("run ip")?;
+    if !output.status.success() {
+        bail!("ip {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! The test suites, and what else has to pass before a change goes in.
+
+use anyhow::Result;
+use kind_tests::cargo;
+use kind_tests::hub::{self, PROGRAM};
+use kind_tests::run::clean_leftovers;
+
+use crate::setup;
+use crate::steps::{execute, step};
+
+/// Sets up what is missing and runs every test: first those of the crates, then those over real
+/// programs. What a test left running is an error of that test, but is ended all the same.
+pub(crate) fn test() -> Result<()> {
+    setup::run(false)?;
+    let crates = step("tests of the crates", || {
+        execute(cargo::command().args(["test", "--workspace", "--exclude", "kind-tests"]))
+    });
+    let server = step("build the server", || hub::build(cargo::Profile::Dev))?;
+    let clusters = step("tests over real programs", || {
+        let mut tests = cargo::command();
+        // A test that needs a program finds it, or fails: setup has built them all.
+        tests.args(["test", "--package", "kind-tests"]).env("KCP_APISERVER", &server);
+        execute(&mut tests)
+    });
+    let left = clean_leftovers()?;
+    if left > 0 {
+        kind_tests::progress::say(format!("{left} test program(s) had left processes of {PROGRAM}"));
+    }
+    crates.and(clusters)
+}
+
+/// Formatting, lints, tests, documentation.
+pub(crate) fn ci() -> Result<()> {
+    step("formatting", || execute(cargo::command().args(["fmt", "--all", "--check"])))?;
+    step("lints", || {
+        let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+        execute(cargo::command().args(lints))
+    })?;
+    test()?;
+    step("documentation", || {
+        let mut doc = cargo::command();
+        doc.args(["doc", "--workspace", "--no-deps"]);
+        execute(doc.env("RUSTDOCFLAGS", "-D rustdoc::broken_intra_doc_links"))
+    })
+}
