@@ -2,11 +2,12 @@
 
 use serde_json::Value;
 
-/// The deepest nesting of objects and lists in any document or patch.
+/// The deepest nesting of objects and lists in any document, patch or result.
 ///
-/// It keeps recursion (ours, and that of dropping, cloning and comparing values) within a small
-/// stack; the deepest types of Kubernetes stay below 100.
-pub const MAX_DEPTH: usize = 1000;
+/// It is what the server takes in bodies: whatever is stored can be read again by `serde_json`,
+/// which stops at 127, with the few levels around it that lists and watch events add. It also keeps
+/// recursion (ours, and that of dropping, cloning and comparing values) within a small stack.
+pub const MAX_DEPTH: usize = 120;
 
 /// The depth of `value` and the number of values in it; a scalar has depth 0.
 ///

@@ -301,6 +301,3 @@ fn missing(path: &str) -> PatchError {
 fn failed(text: String) -> PatchError {
     PatchError::Failed(text)
 }
-
-#[cfg(test)]
-mod tests;

@@ -283,6 +283,3 @@ fn unknown_directive(directive: &Value, within: &Fields) -> PatchError {
     let (directive, within) = (print(Printed(directive)), print(Printed(&within)));
     PatchError::Unmergeable(format!("unknown patch type: {directive} in map: {within}"))
 }
-
-#[cfg(test)]
-mod tests;

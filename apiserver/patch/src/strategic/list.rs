@@ -217,18 +217,11 @@ struct Placed {
     item: Value,
 }
 
-/// Sorts by place, stably. Items without one come first, the last of them foremost, and items that
-/// are still marked for deletion come last: upstream's comparison has it so.
-fn sort(items: Vec<Placed>) -> Vec<Placed> {
-    let (deleted, kept): (Vec<_>, Vec<_>) =
-        items.into_iter().partition(|placed| is_deletion(&placed.item));
-    let (mut known, mut sorted): (Vec<_>, Vec<_>) =
-        kept.into_iter().partition(|placed| placed.place.is_some());
-    sorted.reverse();
-    known.sort_by_key(|placed| placed.place);
-    sorted.extend(known);
-    sorted.extend(deleted);
-    sorted
+/// Sorts by place, stably. Items without one follow, and items that are still marked for deletion
+/// come last.
+fn sort(mut items: Vec<Placed>) -> Vec<Placed> {
+    items.sort_by_key(|placed| (is_deletion(&placed.item), placed.place.unwrap_or(usize::MAX)));
+    items
 }
 
 /// Checks that `patch` has its items in the order of `order`, and none besides. Directives among
