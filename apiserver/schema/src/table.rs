@@ -1,0 +1,151 @@
+//! Tables: what `kubectl get` prints, as data.
+
+mod age;
+mod function;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::jsonpath::JsonPath;
+use crate::resource::ResourceDef;
+
+pub use age::human_duration;
+pub use function::Function;
+
+/// One column of a resource's table.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Column {
+    /// The heading, as `Name`.
+    pub name: Arc<str>,
+    /// The type that the definition tells: `string`, `integer`, `number`, `boolean`, `date`.
+    #[serde(rename = "type")]
+    pub kind: Arc<str>,
+    /// The format, mostly empty; `name` marks the column with the object's name.
+    #[serde(default)]
+    pub format: Arc<str>,
+    /// One sentence.
+    #[serde(default)]
+    pub description: Arc<str>,
+    /// 0 is shown always, more only with `-o wide`.
+    #[serde(default)]
+    pub priority: i32,
+    /// What the cells hold.
+    pub cell: CellRule,
+}
+
+/// How a cell follows from the object.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub enum CellRule {
+    /// The first value at a path, as it is; another text when there is none.
+    Path {
+        /// Where.
+        path: JsonPath,
+        /// What an absent value shows; an empty text if not given.
+        #[serde(default)]
+        absent: Arc<str>,
+    },
+    /// The first value at a path as CRDs show it: by the column's type, null when absent.
+    Typed(JsonPath),
+    /// How many members the lists and objects at these paths have together.
+    Count(Vec<JsonPath>),
+    /// How long ago the time at a path was, as `5m`; `<unknown>` when there is none.
+    Age(JsonPath),
+    /// Something computed.
+    Call(Function),
+}
+
+/// A column as clients see it (`TableColumnDefinition`).
+pub fn columns(def: &ResourceDef) -> &[Column] {
+    &def.columns
+}
+
+/// The cells of one object, one for each column.
+///
+/// All columns are there whatever their priority; clients hide what they don't want.
+pub fn row(def: &ResourceDef, object: &Value, now: Timestamp) -> Vec<Value> {
+    def.columns.iter().map(|column| column.cell(object, now)).collect()
+}
+
+// === impl Column ===
+
+impl Column {
+    /// A column that is always shown, without description.
+    pub fn new(name: &str, kind: &str, format: &str, cell: CellRule) -> Self {
+        let (name, kind, format) = (name.into(), kind.into(), format.into());
+        Self { name, kind, format, description: "".into(), priority: 0, cell }
+    }
+
+    /// The definition that tables carry.
+    pub fn definition(&self) -> Value {
+        serde_json::json!({
+            "name": &*self.name,
+            "type": &*self.kind,
+            "format": &*self.format,
+            "description": &*self.description,
+            "priority": self.priority,
+        })
+    }
+
+    fn cell(&self, object: &Value, now: Timestamp) -> Value {
+        match &self.cell {
+            CellRule::Path { path, absent } => {
+                path.first(object).cloned().unwrap_or_else(|| Value::String(absent.to_string()))
+            }
+            CellRule::Typed(path) => {
+                path.first(object).map_or(Value::Null, |value| typed(&self.kind, value, now))
+            }
+            CellRule::Count(paths) => {
+                let count = |path: &JsonPath| match path.first(object) {
+                    Some(Value::Array(items)) => items.len(),
+                    Some(Value::Object(members)) => members.len(),
+                    _ => 0,
+                };
+                Value::from(paths.iter().map(count).sum::<usize>())
+            }
+            CellRule::Age(path) => Value::String(age::since(path.first(object), now)),
+            CellRule::Call(function) => function.cell(object, now),
+        }
+    }
+}
+
+// === impl CellRule ===
+
+impl CellRule {
+    /// The value at a path that is known to be right.
+    pub(crate) fn path(path: &'static str) -> Self {
+        let path = JsonPath::parse(path).expect("paths in the code are well formed");
+        Self::Path { path, absent: "".into() }
+    }
+}
+
+/// A CRD's cell: values of another type than the column's are not shown.
+fn typed(kind: &str, value: &Value, now: Timestamp) -> Value {
+    match (kind, value) {
+        ("integer", Value::Number(n)) if n.is_f64() => {
+            n.as_f64().map_or(Value::Null, |f| Value::from(f as i64))
+        }
+        ("integer" | "number", Value::Number(_)) | ("boolean", Value::Bool(_)) => value.clone(),
+        ("string", Value::String(_)) => value.clone(),
+        ("string", other) => Value::String(text(other).into_owned()),
+        ("date", value) => Value::String(age::since(Some(value), now)),
+        _ => Value::Null,
+    }
+}
+
+/// A value as text: strings without quotes, everything else as JSON, null as nothing.
+pub(crate) fn text(value: &Value) -> Cow<'_, str> {
+    match value {
+        Value::Null => Cow::Borrowed(""),
+        Value::String(text) => Cow::Borrowed(text),
+        other => Cow::Owned(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

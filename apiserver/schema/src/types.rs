@@ -1,0 +1,79 @@
+//! All built-in types and resources.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use machinery::{GroupVersion, Gvk};
+
+use crate::data;
+use crate::model::{Pool, Schema};
+use crate::resource::{self, ResourceDef};
+
+/// The group of kinds that every group version knows, `DeleteOptions` and `Status` among them.
+const META_GROUP: &str = "meta.k8s.io";
+
+/// The built-in types, compiled, and the resources that serve them.
+#[derive(Debug)]
+pub struct Types {
+    pool: Arc<Pool>,
+    kinds: HashMap<Gvk, Arc<Schema>>,
+    resources: Vec<Arc<ResourceDef>>,
+}
+
+// === impl Types ===
+
+impl Types {
+    /// The built-in types, read once for the whole process.
+    pub fn builtin() -> Arc<Self> {
+        static BUILTIN: LazyLock<Arc<Types>> = LazyLock::new(|| Arc::new(Types::read()));
+        BUILTIN.clone()
+    }
+
+    fn read() -> Self {
+        let (pool, entries) = data::read();
+        let pool = Arc::new(pool);
+        let kinds = entries.into_iter().map(|entry| {
+            let [group, version, kind] = entry.gvk;
+            let schema = Schema::new(pool.clone(), entry.id);
+            (GroupVersion::new(group, version).kind(kind), Arc::new(schema))
+        });
+        Self { kinds: kinds.collect(), resources: resource::builtin(), pool }
+    }
+
+    /// The schema of a kind, lists (`ConfigMapList`) included.
+    ///
+    /// Kinds of `meta.k8s.io/v1` are found under any group and version: clients send
+    /// `DeleteOptions` under that of the resource, under `v1` and under `meta.k8s.io/v1` alike.
+    pub fn kind(&self, gvk: &Gvk) -> Option<&Arc<Schema>> {
+        self.kinds.get(gvk).or_else(|| {
+            let meta = GroupVersion::new(META_GROUP, "v1").kind(&gvk.kind);
+            self.kinds.get(&meta)
+        })
+    }
+
+    /// Every kind and its schema, in no order.
+    pub fn kinds(&self) -> impl Iterator<Item = (&Gvk, &Arc<Schema>)> {
+        self.kinds.iter()
+    }
+
+    /// The schema of a type by its OpenAPI name, as
+    /// `io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta`.
+    pub fn named(&self, name: &str) -> Option<Schema> {
+        self.pool.find(name).map(|id| Schema::new(self.pool.clone(), id))
+    }
+
+    /// The types behind all built-in kinds.
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    /// The resources to serve, in the order of discovery.
+    pub fn resources(&self) -> &[Arc<ResourceDef>] {
+        &self.resources
+    }
+
+    /// The resource of that group and plural name.
+    pub fn resource(&self, group: &str, plural: &str) -> Option<&Arc<ResourceDef>> {
+        self.resources.iter().find(|r| &*r.group == group && &*r.plural == plural)
+    }
+}
