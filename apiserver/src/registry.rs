@@ -1,11 +1,36 @@
 //! The one generic registry: create, get, list, watch, update, patch and delete for every resource.
 //!
-//! Kinds differ by data ([`schema::resource::ResourceDef`]) and by [`strategy`] traits, never by a
-//! handler of their own. The registry knows the store and the catalog, and nothing of HTTP.
+//! Kinds differ by data ([`ResourceDef`]) and by [`strategy`]s, never by a handler of their own.
+//! The registry knows the store and the catalog, and nothing of HTTP. Start at `create.rs`.
 
 mod answer;
+mod commit;
+mod conversion;
+mod create;
+mod decode;
+mod delete;
 mod error;
+mod guard;
+mod patch;
+mod read;
+mod review;
 mod request;
+mod select;
+mod strategy;
+mod update;
+mod versions;
+mod view;
+mod watch;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use machinery::{ClusterName, GroupResource, Gvk, ObjectKey};
+use schema::Types;
+use schema::resource::ResourceDef;
+use store::cache::Cache;
+use store::{Key, KeyPrefix, Store};
 
 pub use answer::{Deleted, EventKind, List, View, Watch, WatchItem, Written};
 pub use error::{Cause, Details, Error, Reason};
@@ -13,3 +38,124 @@ pub use request::{
     Body, ClusterScope, Context, DeleteOptions, FieldValidation, ListOptions, Media, PatchType,
     Propagation, Target, VersionMatch, WriteOptions,
 };
+
+use crate::catalog::Catalog;
+use versions::Versions;
+
+/// How long a read waits for a revision that is still to come, as upstream.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// The generic registry. Shared by all requests.
+pub struct Registry {
+    store: Arc<dyn Store>,
+    cache: Arc<Cache>,
+    types: Arc<Types>,
+    catalog: Arc<Catalog>,
+    versions: Versions,
+}
+
+// === impl Registry ===
+
+impl Registry {
+    /// A registry over a store and the cache that follows it.
+    pub fn new(
+        store: Arc<dyn Store>,
+        cache: Arc<Cache>,
+        types: Arc<Types>,
+        catalog: Arc<Catalog>,
+    ) -> Self {
+        let versions = Versions { base: store.identity().rv_base };
+        Self { store, cache, types, catalog, versions }
+    }
+
+    /// The cache that all reads come from.
+    pub fn cache(&self) -> &Arc<Cache> {
+        &self.cache
+    }
+
+    /// The resources of every logical cluster.
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    /// The built-in types.
+    pub fn types(&self) -> &Arc<Types> {
+        &self.types
+    }
+
+    /// Waits until the cache includes every write acknowledged before this call.
+    pub(crate) async fn consistent(&self) -> Result<(), Error> {
+        let revision = self.store.revision().await.map_err(Error::internal)?;
+        self.cache.wait_for(revision, PATIENCE).await.map_err(|reached| {
+            Error::new(
+                Reason::ServiceUnavailable,
+                format!("the cache is at {reached} and the store at {revision}"),
+            )
+            .retry_after(1)
+        })
+    }
+
+    /// The resource as errors name it.
+    fn group_resource(resource: &ResourceDef) -> GroupResource {
+        GroupResource { group: resource.group.clone(), resource: resource.plural.clone() }
+    }
+
+    /// The resource under whose keys objects are stored.
+    fn storage(resource: &ResourceDef) -> GroupResource {
+        match &resource.view_of {
+            Some(view) => {
+                GroupResource { group: view.group.clone(), resource: view.plural.clone() }
+            }
+            None => Self::group_resource(resource),
+        }
+    }
+
+    /// The kind and version in which objects are stored.
+    fn stored_kind(&self, resource: &ResourceDef) -> Gvk {
+        let viewed = resource
+            .view_of
+            .as_ref()
+            .and_then(|view| self.types.resource(&view.group, &view.plural));
+        let resource = viewed.map_or(resource, |viewed| &**viewed);
+        let version = resource.storage_version().map_or("v1", |version| &version.name);
+        Self::kind(resource, version)
+    }
+
+    fn object_key(target: &Target, cluster: &ClusterName, name: &str) -> Key {
+        let object = ObjectKey::new(cluster.clone(), &target.namespace, name);
+        Key::new(&Self::storage(&target.resource), &object)
+    }
+
+    fn prefix(target: &Target) -> KeyPrefix {
+        let storage = Self::storage(&target.resource);
+        match &target.cluster {
+            ClusterScope::All => KeyPrefix::resource(&storage),
+            ClusterScope::One(cluster) if target.namespace.is_empty() => {
+                KeyPrefix::cluster(&storage, cluster)
+            }
+            ClusterScope::One(cluster) => {
+                KeyPrefix::namespace(&storage, cluster, &target.namespace)
+            }
+        }
+    }
+
+    /// The one logical cluster of a request that is not allowed over all.
+    fn cluster(target: &Target) -> Result<&ClusterName, Error> {
+        target.one_cluster().ok_or_else(|| {
+            Error::new(
+                Reason::MethodNotAllowed,
+                "only list and watch are supported in the \"*\" logical cluster",
+            )
+        })
+    }
+
+    fn new_uid(&self) -> String {
+        uuid::Uuid::new_v4().to_string()
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registry").field("store", &self.store).finish_non_exhaustive()
+    }
+}

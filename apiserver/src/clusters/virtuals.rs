@@ -1,0 +1,428 @@
+//! Virtual objects: what every Kubernetes cluster has by default, without a byte in the store.
+//!
+//! # Rules
+//! - UID = UUIDv5(LogicalCluster UID, "resource namespace/name"); resourceVersion = the revision at
+//!   which the logical cluster or the namespace was created.
+//! - They exist while what they depend on exists and is not being deleted.
+//! - An update makes one real in one compare-and-create; a delete leaves a tombstone, and a
+//!   controller makes it again, stored, with a new UID.
+//! - Wildcard reads show namespaces of this kind only.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use machinery::{ClusterName, GroupResource, ObjectKey};
+use serde_json::{Value, json};
+use store::cache::{Object, Origin, Overlay, Slice};
+use store::{Key, KeyPrefix, Revision};
+use uuid::Uuid;
+
+use crate::clusters::record;
+
+/// The namespaces of a new logical cluster, in key order.
+pub const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+
+/// The ConfigMap that holds the server's CA in each namespace.
+pub const ROOT_CA: &str = "kube-root-ca.crt";
+
+/// The virtual objects of this server.
+#[derive(Debug)]
+pub struct Virtuals {
+    /// PEM of the CA that signs the server's certificate.
+    pub ca: Arc<str>,
+    /// Address in the Service `default/kubernetes` and port of the server.
+    pub port: u16,
+    /// `rv_base` of the store.
+    pub rv_base: u64,
+    /// API services, one for each group version: name, group, version, priorities.
+    pub api_services: Vec<ApiService>,
+}
+
+/// One group version as an `APIService` shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiService {
+    /// The group, empty for core.
+    pub group: String,
+    /// The version.
+    pub version: String,
+    /// `groupPriorityMinimum`.
+    pub group_priority: i64,
+    /// `versionPriority`.
+    pub version_priority: i64,
+}
+
+/// What a virtual object takes its identity from.
+#[derive(Clone, Debug)]
+struct Parent {
+    cluster: ClusterName,
+    cluster_uid: Uuid,
+    revision: Revision,
+    created: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Namespaces,
+    ServiceAccounts,
+    ConfigMaps,
+    Services,
+    ApiServices,
+}
+
+const KINDS: [Kind; 5] =
+    [Kind::Namespaces, Kind::ServiceAccounts, Kind::ConfigMaps, Kind::Services, Kind::ApiServices];
+
+// === impl Virtuals ===
+
+impl Virtuals {
+    /// A default object that was deleted, as it is made again: the same content with a new UID.
+    /// `None` when the key is not one of a default object or its owner is gone.
+    pub fn remade(
+        &self,
+        cache: &store::cache::Cache,
+        key: &Key,
+        uid: &str,
+        now: Timestamp,
+    ) -> Option<Value> {
+        let object = cache.virtual_object(key)?;
+        let mut value = serde_json::from_slice::<Value>(&object.json).ok()?;
+        value["metadata"]["uid"] = json!(uid);
+        value["metadata"]["creationTimestamp"] = json!(machinery::time::format(now));
+        Some(value)
+    }
+
+    fn make(&self, kind: Kind, parent: &Parent, namespace: &str, name: &str) -> Arc<Object> {
+        let identity = format!("{} {namespace}/{name}", kind.resource().resource);
+        let uid = Uuid::new_v5(&parent.cluster_uid, identity.as_bytes());
+        let mut metadata = json!({
+            "name": name,
+            "uid": uid.to_string(),
+            "creationTimestamp": parent.created,
+        });
+        if !namespace.is_empty() {
+            metadata["namespace"] = json!(namespace);
+        }
+        let mut value = self.content(kind, &mut metadata, name);
+        value["metadata"] = metadata;
+        let key = Key::new(
+            &kind.resource(),
+            &ObjectKey::new(parent.cluster.clone(), namespace, name),
+        );
+        let json = store::object::encode(&value);
+        let object = Object::new(key, &json, parent.revision, self.rv_base, Origin::Virtual);
+        Arc::new(object.expect("our own JSON has a header"))
+    }
+
+    fn content(&self, kind: Kind, metadata: &mut Value, name: &str) -> Value {
+        match kind {
+            Kind::Namespaces => {
+                metadata["labels"] = json!({"kubernetes.io/metadata.name": name});
+                json!({
+                    "apiVersion": "v1",
+                    "kind": "Namespace",
+                    "spec": {"finalizers": ["kubernetes"]},
+                    "status": {"phase": "Active"},
+                })
+            }
+            Kind::ServiceAccounts => json!({"apiVersion": "v1", "kind": "ServiceAccount"}),
+            Kind::ConfigMaps => {
+                metadata["annotations"] = json!({
+                    "kubernetes.io/description":
+                        "The CA certificate that signs this API server's certificate.",
+                });
+                json!({
+                    "apiVersion": "v1",
+                    "kind": "ConfigMap",
+                    "data": {"ca.crt": &*self.ca},
+                })
+            }
+            Kind::Services => {
+                metadata["labels"] = json!({"component": "apiserver", "provider": "kubernetes"});
+                json!({
+                    "apiVersion": "v1",
+                    "kind": "Service",
+                    "spec": {
+                        "clusterIP": "10.0.0.1",
+                        "clusterIPs": ["10.0.0.1"],
+                        "internalTrafficPolicy": "Cluster",
+                        "ipFamilies": ["IPv4"],
+                        "ipFamilyPolicy": "SingleStack",
+                        "ports": [{
+                            "name": "https",
+                            "port": 443,
+                            "protocol": "TCP",
+                            "targetPort": self.port,
+                        }],
+                        "sessionAffinity": "None",
+                        "type": "ClusterIP",
+                    },
+                    "status": {"loadBalancer": {}},
+                })
+            }
+            Kind::ApiServices => self.api_service(metadata, name),
+        }
+    }
+
+    fn api_service(&self, metadata: &mut Value, name: &str) -> Value {
+        let known = self.api_services.iter().find(|service| service.name() == name);
+        let (group, version, group_priority, version_priority) =
+            known.map_or(("", "", 0, 0), |known| {
+                (&*known.group, &*known.version, known.group_priority, known.version_priority)
+            });
+        metadata["labels"] = json!({"kube-aggregator.kubernetes.io/automanaged": "onstart"});
+        let mut spec = json!({
+            "groupPriorityMinimum": group_priority,
+            "version": version,
+            "versionPriority": version_priority,
+        });
+        if !group.is_empty() {
+            spec["group"] = json!(group);
+        }
+        json!({
+            "apiVersion": "apiregistration.k8s.io/v1",
+            "kind": "APIService",
+            "spec": spec,
+            "status": {"conditions": [{
+                "lastTransitionTime": metadata["creationTimestamp"],
+                "message": "Local APIServices are always available",
+                "reason": "Local",
+                "status": "True",
+                "type": "Available",
+            }]},
+        })
+    }
+
+    /// The namespaces of a logical cluster that are there and not being deleted, by name.
+    fn live_namespaces(
+        &self,
+        records: Slice<'_>,
+        cluster: &Parent,
+    ) -> std::collections::BTreeMap<String, Parent> {
+        let resource = Kind::Namespaces.resource();
+        let mut live = NAMESPACES
+            .into_iter()
+            .map(|name| (name.to_owned(), cluster.clone()))
+            .collect::<std::collections::BTreeMap<_, _>>();
+        for object in records.range(&KeyPrefix::cluster(&resource, &cluster.cluster)) {
+            let name = object.header.name.to_string();
+            match cluster.of_namespace(object) {
+                Some(parent) => live.insert(name, parent),
+                None => live.remove(&name),
+            };
+        }
+        live
+    }
+
+    fn in_cluster(&self, records: Slice<'_>, kind: Kind, cluster: &Parent) -> Vec<Arc<Object>> {
+        let namespaced = |names: &[&str]| {
+            let live = self.live_namespaces(records, cluster);
+            let wanted =
+                live.iter().filter(|(name, _)| names.is_empty() || names.contains(&name.as_str()));
+            wanted.map(|(name, parent)| self.make(kind, parent, name, kind.only())).collect()
+        };
+        match kind {
+            Kind::Namespaces => {
+                NAMESPACES.iter().map(|name| self.make(kind, cluster, "", name)).collect()
+            }
+            Kind::ServiceAccounts | Kind::ConfigMaps => namespaced(&[]),
+            Kind::Services => namespaced(&["default"]),
+            Kind::ApiServices => {
+                let mut names =
+                    self.api_services.iter().map(ApiService::name).collect::<Vec<_>>();
+                names.sort();
+                names.iter().map(|name| self.make(kind, cluster, "", name)).collect()
+            }
+        }
+    }
+
+    /// What a namespace takes from its record, or from its logical cluster while it has none.
+    fn namespace(records: Slice<'_>, cluster: &Parent, name: &str) -> Option<Parent> {
+        let key = Key::new(
+            &Kind::Namespaces.resource(),
+            &ObjectKey::new(cluster.cluster.clone(), "", name),
+        );
+        match records.get(&key) {
+            Some(object) => cluster.of_namespace(object),
+            None => NAMESPACES.contains(&name).then(|| cluster.clone()),
+        }
+    }
+}
+
+impl Overlay for Virtuals {
+    fn object(&self, records: Slice<'_>, key: &Key) -> Option<Arc<Object>> {
+        let kind = Kind::of(key.resource_part())?;
+        let (cluster, namespace, name) = key.parts();
+        let cluster = Parent::of_cluster(records, cluster)?;
+        match kind {
+            Kind::Namespaces => {
+                NAMESPACES.contains(&name).then(|| self.make(kind, &cluster, "", name))
+            }
+            Kind::ApiServices => self
+                .api_services
+                .iter()
+                .any(|service| service.name() == name)
+                .then(|| self.make(kind, &cluster, "", name)),
+            Kind::Services if namespace != "default" => None,
+            Kind::ServiceAccounts | Kind::ConfigMaps | Kind::Services => {
+                if name != kind.only() {
+                    return None;
+                }
+                let parent = Self::namespace(records, &cluster, namespace)?;
+                Some(self.make(kind, &parent, namespace, name))
+            }
+        }
+    }
+
+    fn range(&self, records: Slice<'_>, prefix: &KeyPrefix) -> Vec<Arc<Object>> {
+        let text = std::str::from_utf8(prefix.as_bytes()).unwrap_or_default();
+        let mut parts = text.split('/');
+        let (group, resource) = (parts.next(), parts.next());
+        let (Some(group), Some(resource)) = (group, resource) else {
+            return Vec::new();
+        };
+        let Some(kind) = Kind::of(&format!("{group}/{resource}")) else {
+            return Vec::new();
+        };
+        let cluster = parts.next().filter(|cluster| !cluster.is_empty());
+        let Some(cluster) = cluster else {
+            if kind != Kind::Namespaces {
+                return Vec::new();
+            }
+            let clusters = records.range(&KeyPrefix::resource(&record::logical_clusters()));
+            let clusters = clusters.filter_map(|object| Parent::of_record(object));
+            return clusters
+                .flat_map(|cluster| self.in_cluster(records, kind, &cluster))
+                .collect();
+        };
+        let Some(cluster) = Parent::of_cluster(records, cluster) else {
+            return Vec::new();
+        };
+        match parts.next().filter(|namespace| !namespace.is_empty()) {
+            None => self.in_cluster(records, kind, &cluster),
+            Some(namespace) => {
+                if matches!(kind, Kind::Namespaces | Kind::ApiServices) {
+                    return Vec::new();
+                }
+                let object = ObjectKey::new(cluster.cluster, namespace, kind.only());
+                self.object(records, &Key::new(&kind.resource(), &object)).into_iter().collect()
+            }
+        }
+    }
+
+    fn dependents(&self, records: Slice<'_>, key: &Key) -> Vec<Key> {
+        let part = key.resource_part();
+        let (cluster, _, name) = key.parts();
+        if part == "core/namespaces" {
+            let Ok(cluster) = ClusterName::parse(cluster) else {
+                return Vec::new();
+            };
+            return [Kind::ServiceAccounts, Kind::ConfigMaps, Kind::Services]
+                .into_iter()
+                .filter(|kind| *kind != Kind::Services || name == "default")
+                .map(|kind| {
+                    let object = ObjectKey::new(cluster.clone(), name, kind.only());
+                    Key::new(&kind.resource(), &object)
+                })
+                .collect();
+        }
+        if part != "core.kcp.io/logicalclusters" {
+            return Vec::new();
+        }
+        let Ok(cluster) = ClusterName::parse(name) else {
+            return Vec::new();
+        };
+        // Nobody can watch inside a logical cluster before it exists: of its beginning only
+        // wildcard watches of namespaces can tell.
+        let before = Parent::of_cluster(records, name);
+        let kinds = if before.is_some() { &KINDS[..] } else { &[Kind::Namespaces] };
+        let parent = before.unwrap_or_else(|| Parent::placeholder(cluster));
+        kinds
+            .iter()
+            .flat_map(|kind| self.in_cluster(records, *kind, &parent))
+            .map(|object| object.key.clone())
+            .collect()
+    }
+}
+
+// === impl ApiService ===
+
+impl ApiService {
+    /// The object's name: `v1.` for core, `v1.apps` otherwise.
+    pub fn name(&self) -> String {
+        format!("{}.{}", self.version, self.group)
+    }
+}
+
+// === impl Parent ===
+
+impl Parent {
+    fn of_cluster(records: Slice<'_>, cluster: &str) -> Option<Self> {
+        let cluster = ClusterName::parse(cluster).ok()?;
+        Self::of_record(records.get(&record::key(&cluster))?)
+    }
+
+    fn of_record(object: &Object) -> Option<Self> {
+        if object.header.deletion_timestamp.is_some() {
+            return None;
+        }
+        Some(Self {
+            cluster: ClusterName::parse(&object.header.name).ok()?,
+            cluster_uid: Uuid::parse_str(&object.header.uid).unwrap_or_default(),
+            revision: object.created,
+            created: object.header.creation_timestamp.as_deref().unwrap_or_default().into(),
+        })
+    }
+
+    fn of_namespace(&self, object: &Object) -> Option<Self> {
+        if object.header.deletion_timestamp.is_some() {
+            return None;
+        }
+        Some(Self {
+            cluster: self.cluster.clone(),
+            // A namespace that was made again has other default objects than the one before.
+            cluster_uid: Uuid::new_v5(&self.cluster_uid, object.header.uid.as_bytes()),
+            revision: object.created,
+            created: object.header.creation_timestamp.as_deref().unwrap_or_default().into(),
+        })
+    }
+
+    fn placeholder(cluster: ClusterName) -> Self {
+        let (cluster_uid, revision) = (Uuid::nil(), Revision::default());
+        Self { cluster, cluster_uid, revision, created: String::new() }
+    }
+}
+
+// === impl Kind ===
+
+impl Kind {
+    fn of(resource_part: &str) -> Option<Self> {
+        Some(match resource_part {
+            "core/namespaces" => Self::Namespaces,
+            "core/serviceaccounts" => Self::ServiceAccounts,
+            "core/configmaps" => Self::ConfigMaps,
+            "core/services" => Self::Services,
+            "apiregistration.k8s.io/apiservices" => Self::ApiServices,
+            _ => return None,
+        })
+    }
+
+    fn resource(self) -> GroupResource {
+        match self {
+            Self::Namespaces => GroupResource::new("", "namespaces"),
+            Self::ServiceAccounts => GroupResource::new("", "serviceaccounts"),
+            Self::ConfigMaps => GroupResource::new("", "configmaps"),
+            Self::Services => GroupResource::new("", "services"),
+            Self::ApiServices => GroupResource::new("apiregistration.k8s.io", "apiservices"),
+        }
+    }
+
+    /// The one name that a namespaced kind has in each namespace.
+    fn only(self) -> &'static str {
+        match self {
+            Self::ServiceAccounts => "default",
+            Self::ConfigMaps => ROOT_CA,
+            Self::Services => "kubernetes",
+            Self::Namespaces | Self::ApiServices => "",
+        }
+    }
+}

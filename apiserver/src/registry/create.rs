@@ -1,0 +1,258 @@
+//! Create: decode, judge, write if absent.
+
+use std::borrow::Cow;
+
+use machinery::meta::{get_str, remove, set};
+use machinery::{FieldPath, Gvk, name};
+use schema::resource::{Flag, Generation, ResourceDef};
+use serde_json::{Value, json};
+use store::cache::Slot;
+
+use super::commit::{Lost, TRIES, Write};
+use super::guard::unreadable;
+use super::strategy::{self, Strategy};
+use crate::registry::{
+    Body, Context, Error, Reason, Registry, Target, View, WriteOptions, Written, conversion,
+};
+
+/// Names that are tried for one `generateName`, as upstream (KEP-4420).
+const NAME_TRIES: usize = 8;
+
+impl Registry {
+    /// Creates an object in the target's collection.
+    ///
+    /// # Errors
+    /// As upstream: 400 for what cannot be decoded, 422 for what breaks the kind's rules, 409 for
+    /// what is there already, 404 and 403 for a namespace that is missing or going.
+    pub async fn create(
+        &self,
+        ctx: &Context,
+        target: &Target,
+        body: Body,
+        options: WriteOptions,
+    ) -> Result<Written, Error> {
+        let cluster = Self::cluster(target)?.clone();
+        let decoded = self.decode(ctx, target, &body, options.field_validation)?;
+        self.warn_writer(ctx, target);
+        if target.resource.has(Flag::Virtual) {
+            return self.answer(ctx, target, decoded);
+        }
+        self.create_object(ctx, target, &cluster, decoded, options.dry_run).await
+    }
+
+    /// Creates an object that was decoded already.
+    pub(super) async fn create_object(
+        &self,
+        ctx: &Context,
+        target: &Target,
+        cluster: &machinery::ClusterName,
+        mut decoded: Value,
+        dry_run: bool,
+    ) -> Result<Written, Error> {
+        let resource = &target.resource;
+        check_namespace(target, &mut decoded)?;
+        if get_str(&decoded, &["metadata", "resourceVersion"]).is_some_and(|rv| !rv.is_empty()) {
+            return Err(Error::new(
+                Reason::Unknown,
+                "resourceVersion should not be set on objects to be created",
+            ));
+        }
+        let mut waited = false;
+        let mut names = 0;
+        for _ in 0..TRIES + NAME_TRIES {
+            let guard = match self.guard(ctx, cluster, &target.namespace) {
+                Err(error) if error.reason() == Reason::NotFound && !waited => {
+                    // What was just created may not be in the cache yet.
+                    waited = true;
+                    self.consistent().await?;
+                    continue;
+                }
+                guard => guard?,
+            };
+            let mut object = decoded.clone();
+            let generated = self.name(&mut object);
+            names += usize::from(generated);
+            let (name, value) = self.prepare_new(ctx, target, object)?;
+            let key = Self::object_key(target, cluster, &name);
+            let slot = self.cache.slot(&key);
+            let exists = || {
+                let error = Error::already_exists(&Self::group_resource(resource), &name);
+                if generated { error.retry_after(1) } else { error }
+            };
+            if let Slot::Object(object) = &slot
+                && object.origin == store::cache::Origin::Virtual
+            {
+                return Err(exists());
+            }
+            let expect = match slot {
+                Slot::Unreadable => return Err(unreadable(&key)),
+                Slot::Tombstone(revision) => store::Expect::At(revision),
+                // What the cache shows may be gone already: the store decides.
+                Slot::Absent | Slot::Object(_) => store::Expect::Absent,
+            };
+            if dry_run {
+                if matches!(self.cache.slot(&key), Slot::Object(_)) {
+                    return Err(exists());
+                }
+                let object = self.unwritten(key, &value, None)?;
+                return self.written(target, object, true);
+            }
+            let write = Write { key: key.clone(), expect, value: Some(value.clone()) };
+            match self.write(write, guard).await {
+                Ok(revision) => {
+                    let object = self.object(key, &value, revision)?;
+                    return self.written(target, object, true);
+                }
+                Err(Lost::Race) if matches!(self.cache.slot(&key), Slot::Object(_)) => {
+                    if !generated || names >= NAME_TRIES {
+                        return Err(exists());
+                    }
+                }
+                Err(Lost::Race | Lost::GuardRace) => {}
+                Err(Lost::Refused(error)) => return Err(error),
+            }
+        }
+        Err(contended())
+    }
+
+    /// Makes a decoded object one that can be stored, and judges it. Returns its name and bytes.
+    fn prepare_new(
+        &self,
+        ctx: &Context,
+        target: &Target,
+        mut object: Value,
+    ) -> Result<(String, bytes::Bytes), Error> {
+        let resource = &target.resource;
+        let kind = Self::kind(resource, &target.version);
+        for field in [
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "selfLink",
+            "generation",
+            "managedFields",
+            "resourceVersion",
+        ] {
+            remove(&mut object, &["metadata", field]);
+        }
+        set(&mut object, &["metadata", "uid"], json!(self.new_uid()));
+        let now = machinery::time::Time::at(ctx.now).to_string();
+        set(&mut object, &["metadata", "creationTimestamp"], json!(now));
+        if resource.generation != Generation::None {
+            set(&mut object, &["metadata", "generation"], json!(1));
+        }
+        if let Some(status) = resource.subresource("status")
+            && status.writes.iter().any(|field| &**field == "status")
+        {
+            remove(&mut object, &["status"]);
+        }
+        let strategy = strategy::of(resource);
+        strategy.prepare_create(&mut object, ctx);
+        let schema = self.schema(&kind)?;
+        schema.default(&mut object);
+        let name = get_str(&object, &["metadata", "name"]).unwrap_or_default().to_owned();
+        let problems = judge_new(resource, strategy, &object);
+        if !problems.is_empty() {
+            return Err(Error::invalid(&kind, &name, &problems));
+        }
+        strategy.warnings(&object).into_iter().for_each(|warning| ctx.warn(warning));
+        Ok((name, self.canonical(resource, &kind, object)?))
+    }
+
+    /// The bytes that are stored for an object of any version of its resource.
+    pub(super) fn canonical(
+        &self,
+        resource: &ResourceDef,
+        kind: &Gvk,
+        object: Value,
+    ) -> Result<bytes::Bytes, Error> {
+        let stored = self.stored_kind(resource);
+        if stored == *kind {
+            return Ok(store::object::encode(&object));
+        }
+        let mut object = conversion::to_stored(resource, object, &stored);
+        let schema = self.schema(&stored)?;
+        schema.coerce(&mut object, schema::CoerceMode::Drop).map_err(Error::internal)?;
+        Ok(store::object::encode(&object))
+    }
+
+    pub(super) fn written(
+        &self,
+        target: &Target,
+        object: std::sync::Arc<store::cache::Object>,
+        created: bool,
+    ) -> Result<Written, Error> {
+        let view: View = self.view(&self.lens(target), object)?;
+        Ok(Written { view, created })
+    }
+
+    pub(super) fn warn_writer(&self, ctx: &Context, target: &Target) {
+        if let Some(warning) = &target.resource.write_warning {
+            ctx.warn(&**warning);
+        }
+    }
+
+    /// Makes up a name where `generateName` asks for it. Returns whether it did.
+    fn name(&self, object: &mut Value) -> bool {
+        let given = get_str(object, &["metadata", "name"]).unwrap_or_default();
+        let base = get_str(object, &["metadata", "generateName"]).unwrap_or_default();
+        if !given.is_empty() || base.is_empty() {
+            return false;
+        }
+        let mut random = uuid::Uuid::new_v4().as_u128();
+        let mut next = || {
+            let low = u32::try_from(random & 0xffff_ffff).unwrap_or_default();
+            random = random.rotate_right(23).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+            low
+        };
+        let name = name::generate_name(base, &mut next);
+        set(object, &["metadata", "name"], json!(name));
+        true
+    }
+}
+
+/// All that is wrong with a new object.
+fn judge_new(
+    resource: &ResourceDef,
+    strategy: &dyn Strategy,
+    object: &Value,
+) -> Vec<machinery::FieldError> {
+    let path = FieldPath::root("metadata");
+    let rule = strategy::name_rule(resource.name_rule);
+    let mut problems =
+        machinery::meta::validate_object_meta(object, resource.namespaced, rule, &path);
+    problems.extend(strategy.validate(object));
+    problems
+}
+
+/// The namespace in the body is that of the URL, or missing.
+pub(super) fn check_namespace(target: &Target, object: &mut Value) -> Result<(), Error> {
+    let given = get_str(object, &["metadata", "namespace"]).unwrap_or_default();
+    let given = Cow::Owned::<str>(given.to_owned());
+    if !target.resource.namespaced {
+        if given.is_empty() {
+            return Ok(());
+        }
+        return Err(Error::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    if target.namespace.is_empty() {
+        return Err(Error::bad_request("an empty namespace may not be set during creation"));
+    }
+    if given.is_empty() {
+        set(object, &["metadata", "namespace"], json!(&*target.namespace));
+        return Ok(());
+    }
+    if *given != *target.namespace {
+        return Err(Error::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    Ok(())
+}
+
+/// Too many writers change what this write rests on.
+pub(super) fn contended() -> Error {
+    Error::new(Reason::TooManyRequests, "the object is being changed too often, try again")
+        .retry_after(1)
+}

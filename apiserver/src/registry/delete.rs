@@ -1,0 +1,169 @@
+//! Delete: at once, or when the last finalizer has gone.
+
+use machinery::meta::{get_i64, set};
+use serde_json::json;
+use store::cache::{Object, Slot};
+
+use super::commit::{Lost, TRIES, Write};
+use super::create::contended;
+use super::guard::{Guard, is_stored, unreadable};
+use super::strategy;
+use crate::registry::{
+    Context, DeleteOptions, Deleted, Error, List, ListOptions, Registry, Target,
+};
+
+impl Registry {
+    /// Deletes an object, or begins to.
+    ///
+    /// # Errors
+    /// 404 when it is missing, 409 when a precondition fails, 403 for what may never go.
+    pub async fn delete(
+        &self,
+        ctx: &Context,
+        target: &Target,
+        options: DeleteOptions,
+    ) -> Result<Deleted, Error> {
+        let cluster = Self::cluster(target)?.clone();
+        let key = Self::object_key(target, &cluster, &target.name);
+        let resource = Self::group_resource(&target.resource);
+        strategy::of(&target.resource).check_delete(&target.name)?;
+        self.consistent().await?;
+        for _ in 0..TRIES {
+            let slot = self.cache.slot(&key);
+            let Slot::Object(current) = &slot else {
+                if matches!(slot, Slot::Unreadable) {
+                    return Err(unreadable(&key));
+                }
+                self.require_cluster(&cluster)?;
+                return Err(Error::not_found(&resource, &target.name));
+            };
+            self.check_preconditions(target, current, &options)?;
+            let view = self.view(&self.lens(target), current.clone())?;
+            let held = self.is_held(target, current)?;
+            if held && current.header.is_deleting() {
+                return Ok(Deleted::Pending(view));
+            }
+            let marked = if held { Some(self.marked(ctx, target, current)?) } else { None };
+            if options.dry_run {
+                return match marked {
+                    None => Ok(Deleted::Gone(view)),
+                    Some(value) => {
+                        let object = self.unwritten(key, &value, Some(current))?;
+                        Ok(Deleted::Pending(self.view(&self.lens(target), object)?))
+                    }
+                };
+            }
+            let guard = if is_stored(&slot) {
+                Guard::default()
+            } else {
+                self.guard(ctx, &cluster, &target.namespace)?
+            };
+            let value = marked.clone().or_else(|| self.removal(&key));
+            let write = Write { key: key.clone(), expect: current.expect(), value };
+            match self.write(write, guard).await {
+                Ok(revision) => {
+                    return match marked {
+                        None => Ok(Deleted::Gone(view)),
+                        Some(value) => {
+                            let object = self.object(key, &value, revision)?;
+                            Ok(Deleted::Pending(self.view(&self.lens(target), object)?))
+                        }
+                    };
+                }
+                Err(Lost::Race | Lost::GuardRace) => {}
+                Err(Lost::Refused(error)) => return Err(error),
+            }
+        }
+        Err(contended())
+    }
+
+    /// Deletes what a list with the same options shows. Returns it as it was.
+    ///
+    /// # Errors
+    /// As [`Registry::list`], and the first that an object gives other than being gone already.
+    pub async fn delete_collection(
+        &self,
+        ctx: &Context,
+        target: &Target,
+        options: DeleteOptions,
+        list: ListOptions,
+    ) -> Result<List, Error> {
+        let mut list = self.list(ctx, target, list).await?;
+        let mut deleted = Vec::with_capacity(list.items.len());
+        for item in std::mem::take(&mut list.items) {
+            let target = Target {
+                namespace: (&*item.object.header.namespace).into(),
+                name: (&*item.object.header.name).into(),
+                ..target.clone()
+            };
+            if item.object.header.is_deleting() {
+                continue;
+            }
+            match self.delete(ctx, &target, options.clone()).await {
+                Ok(Deleted::Gone(view) | Deleted::Pending(view)) => deleted.push(view),
+                Err(error) if error.reason() == crate::registry::Reason::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        list.items = deleted;
+        Ok(list)
+    }
+
+    fn check_preconditions(
+        &self,
+        target: &Target,
+        current: &Object,
+        options: &DeleteOptions,
+    ) -> Result<(), Error> {
+        let resource = Self::group_resource(&target.resource);
+        let failed = |what: &str, given: &str, present: &str| {
+            let why = format!(
+                "Precondition failed: {what} in precondition: {given}, {what} in object meta: \
+                 {present}"
+            );
+            Err(Error::conflict(&resource, &target.name, &why))
+        };
+        if let Some(uid) = &options.uid
+            && **uid != *current.header.uid
+        {
+            return failed("UID", uid, &current.header.uid);
+        }
+        let version = self.versions.format(current.revision);
+        match &options.resource_version {
+            Some(given) if *given != version => failed("ResourceVersion", given, &version),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether finalizers keep the object.
+    fn is_held(&self, target: &Target, current: &Object) -> Result<bool, Error> {
+        if !current.header.finalizers.is_empty() {
+            return Ok(true);
+        }
+        let strategy = strategy::of(&target.resource);
+        Ok(strategy.is_held(&super::commit::parse(current)?))
+    }
+
+    /// The object with the marks of one that is being deleted.
+    fn marked(
+        &self,
+        ctx: &Context,
+        target: &Target,
+        current: &Object,
+    ) -> Result<bytes::Bytes, Error> {
+        let mut value = super::commit::parse(current)?;
+        let now = machinery::time::Time::at(ctx.now).to_string();
+        set(&mut value, &["metadata", "deletionTimestamp"], json!(now));
+        // Namespaces and logical clusters have no grace period upstream shows one for.
+        strategy::of(&target.resource).begin_delete(&mut value);
+        if !strategy::of(&target.resource).is_held(&value) {
+            set(&mut value, &["metadata", "deletionGracePeriodSeconds"], json!(0));
+        }
+        if let Some(generation) = get_i64(&value, &["metadata", "generation"])
+            && generation > 0
+        {
+            set(&mut value, &["metadata", "generation"], json!(generation + 1));
+        }
+        Ok(store::object::encode(&value))
+    }
+}

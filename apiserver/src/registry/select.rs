@@ -1,0 +1,103 @@
+//! Selection by labels and fields.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use machinery::selector::{FieldSelector, LabelSelector};
+use schema::resource::ResourceDef;
+use serde_json::Value;
+use store::cache::{Event, Filter, Object};
+
+use crate::registry::Error;
+
+/// The objects that a list or a watch is about.
+#[derive(Clone, Debug)]
+pub(super) struct Selection {
+    labels: LabelSelector,
+    fields: FieldSelector,
+    resource: Arc<ResourceDef>,
+    /// Whether a field is asked for that only the body has.
+    parses: bool,
+}
+
+// === impl Selection ===
+
+impl Selection {
+    /// Checks that the fields are ones that the resource can be selected by.
+    ///
+    /// # Errors
+    /// 400 `field label not supported: X`.
+    pub(super) fn new(
+        labels: LabelSelector,
+        fields: FieldSelector,
+        resource: Arc<ResourceDef>,
+    ) -> Result<Self, Error> {
+        let mut parses = false;
+        for requirement in fields.requirements() {
+            if matches!(&*requirement.path, "metadata.name" | "metadata.namespace") {
+                continue;
+            }
+            if resource.field_selector(&requirement.path).is_none() {
+                let path = &requirement.path;
+                return Err(Error::bad_request(format!("field label not supported: {path}")));
+            }
+            parses = true;
+        }
+        Ok(Self { labels, fields, resource, parses })
+    }
+
+    pub(super) fn is_everything(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    /// The one name that can be selected, if the selector says so.
+    pub(super) fn name(&self) -> Option<&str> {
+        self.fields.exact("metadata.name")
+    }
+
+    pub(super) fn matches(&self, object: &Object) -> bool {
+        self.matches_header(object) && (!self.parses || self.matches_body(object))
+    }
+
+    /// What can be told without parsing.
+    fn matches_header(&self, object: &Object) -> bool {
+        let header = &object.header;
+        self.labels.matches(|key| header.label(key))
+            && self.fields.requirements().iter().all(|requirement| {
+                let one = FieldSelector::new(vec![requirement.clone()]);
+                match &*requirement.path {
+                    "metadata.name" => one.matches(|_| Some(Cow::Borrowed(&header.name))),
+                    "metadata.namespace" => {
+                        one.matches(|_| Some(Cow::Borrowed(&header.namespace)))
+                    }
+                    _ => true,
+                }
+            })
+    }
+
+    fn matches_body(&self, object: &Object) -> bool {
+        let Ok(value) = serde_json::from_slice::<Value>(&object.json) else {
+            return false;
+        };
+        self.fields.matches(|path| match path {
+            "metadata.name" => Some(Cow::Borrowed(&*object.header.name)),
+            "metadata.namespace" => Some(Cow::Borrowed(&*object.header.namespace)),
+            path => {
+                let selector = self.resource.field_selector(path)?;
+                Some(Cow::Owned(selector.value(&value).into_owned()))
+            }
+        })
+    }
+
+    /// A filter for the cache's feeder: it parses nothing, so it may let too much through.
+    pub(super) fn filter(&self) -> Option<Filter> {
+        if self.is_everything() {
+            return None;
+        }
+        let selection = self.clone();
+        Some(Arc::new(move |event: &Event| {
+            let sides = [&event.previous, &event.current];
+            sides.into_iter().flatten().any(|object| selection.matches_header(object))
+        }))
+    }
+}

@@ -1,0 +1,315 @@
+//! Update: an object's next state, judged against the present one.
+
+use std::sync::Arc;
+
+use machinery::meta::{get, get_i64, get_str, remove, set};
+use machinery::{FieldError, FieldPath};
+use schema::resource::{Generation, ResourceDef};
+use serde_json::{Value, json};
+use store::cache::{Object, Slot};
+
+use super::commit::{Lost, TRIES, Write, parse};
+use super::create::{check_namespace, contended};
+use super::guard::{Guard, is_stored, unreadable};
+use super::strategy;
+use crate::registry::{
+    Body, Context, Error, Reason, Registry, Target, WriteOptions, Written, conversion,
+};
+
+/// What becomes of an object that is updated.
+pub(super) enum Next {
+    /// It is as it was: nothing is written.
+    Same,
+    /// It has these bytes.
+    Changed(bytes::Bytes),
+    /// The last thing that kept it is gone, and so it goes.
+    Gone(bytes::Bytes),
+}
+
+impl Registry {
+    /// Replaces an object, or a part of it by a subresource.
+    ///
+    /// # Errors
+    /// 404 when it is missing (but for kinds that PUT creates), 409 when it is not the one that
+    /// the body was read from, 422 when the change breaks the kind's rules.
+    pub async fn update(
+        &self,
+        ctx: &Context,
+        target: &Target,
+        body: Body,
+        options: WriteOptions,
+    ) -> Result<Written, Error> {
+        let mut decoded = self.decode(ctx, target, &body, options.field_validation)?;
+        let name = get_str(&decoded, &["metadata", "name"]).unwrap_or_default();
+        if name != &*target.name {
+            let (name, url) = (name.to_owned(), &target.name);
+            if name.is_empty() {
+                return Err(Error::bad_request("name must be provided"));
+            }
+            return Err(Error::bad_request(format!(
+                "the name of the object ({name}) does not match the name on the URL ({url})"
+            )));
+        }
+        check_namespace(target, &mut decoded)?;
+        self.warn_writer(ctx, target);
+        let create = target.resource.allow_create_on_update && target.subresource.is_empty();
+        let cluster = Self::cluster(target)?;
+        let key = Self::object_key(target, cluster, &target.name);
+        if create {
+            self.consistent().await?;
+            if self.cache.get(&key).is_none() {
+                remove(&mut decoded, &["metadata", "resourceVersion"]);
+                let dry_run = options.dry_run;
+                return self.create_object(ctx, target, cluster, decoded, dry_run).await;
+            }
+        }
+        let version = get_str(&decoded, &["metadata", "resourceVersion"]).unwrap_or_default();
+        let locked = !version.is_empty() && version != "0";
+        self.transform(ctx, target, options.dry_run, locked, |_| Ok(decoded.clone())).await
+    }
+
+    /// Takes an object to the state that `change` makes of the present one (in the target's
+    /// version), again whenever somebody else was faster.
+    pub(super) async fn transform(
+        &self,
+        ctx: &Context,
+        target: &Target,
+        dry_run: bool,
+        locked: bool,
+        change: impl Fn(&Value) -> Result<Value, Error>,
+    ) -> Result<Written, Error> {
+        let cluster = Self::cluster(target)?.clone();
+        let key = Self::object_key(target, &cluster, &target.name);
+        let resource = Self::group_resource(&target.resource);
+        self.consistent().await?;
+        for _ in 0..TRIES {
+            let slot = self.cache.slot(&key);
+            let Slot::Object(current) = &slot else {
+                if matches!(slot, Slot::Unreadable) {
+                    return Err(unreadable(&key));
+                }
+                self.require_cluster(&cluster)?;
+                return Err(Error::not_found(&resource, &target.name));
+            };
+            let old = self.in_version(target, current)?;
+            let new = change(&old)?;
+            let next = self.next(ctx, target, current, &old, new)?;
+            let (value, gone) = match next {
+                Next::Same => return self.written(target, current.clone(), false),
+                Next::Changed(value) => (value, false),
+                Next::Gone(value) => (value, true),
+            };
+            if dry_run {
+                let object = self.unwritten(key, &value, Some(current))?;
+                return self.written(target, object, false);
+            }
+            // A virtual object becomes real: that is a creation in its namespace.
+            let guard = if is_stored(&slot) {
+                Guard::default()
+            } else {
+                self.guard(ctx, &cluster, &target.namespace)?
+            };
+            let expect = current.expect();
+            let written = if gone { self.removal(&key) } else { Some(value.clone()) };
+            let write = Write { key: key.clone(), expect, value: written };
+            match self.write(write, guard).await {
+                Ok(revision) => {
+                    let object = self.object(key, &value, revision)?;
+                    return self.written(target, object, false);
+                }
+                Err(Lost::Race) if locked => {
+                    return Err(Error::modified(&resource, &target.name));
+                }
+                Err(Lost::Race | Lost::GuardRace) => {}
+                Err(Lost::Refused(error)) => return Err(error),
+            }
+        }
+        Err(contended())
+    }
+
+    /// What is written at a key whose object goes: nothing, or a tombstone where a virtual object
+    /// would come back.
+    pub(super) fn removal(&self, key: &store::Key) -> Option<bytes::Bytes> {
+        self.cache.virtual_object(key).map(|_| bytes::Bytes::new())
+    }
+
+    /// A stored object as the target's version has it.
+    pub(super) fn in_version(&self, target: &Target, object: &Arc<Object>) -> Result<Value, Error> {
+        let value = parse(object)?;
+        let kind = Self::kind(&target.resource, &target.version);
+        if self.stored_kind(&target.resource) == kind {
+            return Ok(value);
+        }
+        let mut value = conversion::from_stored(&target.resource, value, &kind);
+        let schema = self.schema(&kind)?;
+        schema.coerce(&mut value, schema::CoerceMode::Drop).map_err(Error::internal)?;
+        Ok(value)
+    }
+
+    /// Judges a change and completes it.
+    pub(super) fn next(
+        &self,
+        ctx: &Context,
+        target: &Target,
+        current: &Arc<Object>,
+        old: &Value,
+        mut new: Value,
+    ) -> Result<Next, Error> {
+        let resource = &target.resource;
+        let kind = Self::kind(resource, &target.version);
+        let strategy = strategy::of(resource);
+        self.check_lock(target, old, &new)?;
+        restore(old, &mut new);
+        merge_subresource(target, old, &mut new);
+        if target.subresource.is_empty() {
+            strategy.prepare_update(&mut new, old);
+        }
+        self.schema(&kind)?.default(&mut new);
+        grow(resource, old, &mut new);
+        let path = FieldPath::root("metadata");
+        let rule = strategy::name_rule(resource.name_rule);
+        let mut problems =
+            machinery::meta::validate_object_meta(&new, resource.namespaced, rule, &path);
+        problems.extend(machinery::meta::validate_object_meta_update(&new, old, &path));
+        problems.extend(strategy.validate(&new));
+        problems.extend(strategy.validate_update(&new, old));
+        if !problems.is_empty() {
+            return Err(Error::invalid(&kind, &target.name, &problems));
+        }
+        strategy.warnings(&new).into_iter().for_each(|warning| ctx.warn(warning));
+        let deleting = get(&new, &["metadata", "deletionTimestamp"]).is_some();
+        let kept = get(&new, &["metadata", "finalizers"])
+            .and_then(Value::as_array)
+            .is_some_and(|finalizers| !finalizers.is_empty());
+        let gone = deleting && !kept && !strategy.is_held(&new);
+        let value = self.canonical(resource, &kind, new)?;
+        if gone {
+            return Ok(Next::Gone(value));
+        }
+        let version = current.revision.0 + self.versions.base;
+        if store::object::with_resource_version(&value, version) == current.json {
+            return Ok(Next::Same);
+        }
+        Ok(Next::Changed(value))
+    }
+
+    /// The optimistic lock, and the UID.
+    fn check_lock(&self, target: &Target, old: &Value, new: &Value) -> Result<(), Error> {
+        let resource = Self::group_resource(&target.resource);
+        let text = |value: &Value, field: &str| {
+            get_str(value, &["metadata", field]).unwrap_or_default().to_owned()
+        };
+        let (given, present) = (text(new, "uid"), text(old, "uid"));
+        if !given.is_empty() && given != present {
+            let why = format!(
+                "Precondition failed: UID in precondition: {given}, UID in object meta: {present}"
+            );
+            return Err(Error::conflict(&resource, &target.name, &why));
+        }
+        let (given, present) = (text(new, "resourceVersion"), text(old, "resourceVersion"));
+        if given.is_empty() || given == "0" {
+            if target.resource.allow_unconditional_update {
+                return Ok(());
+            }
+            let path = FieldPath::root("metadata").child("resourceVersion");
+            let problem = FieldError::invalid(&path, &json!(0), "must be specified for an update");
+            let kind = Self::kind(&target.resource, &target.version);
+            let problem = FieldError { value: Some("0x0".into()), ..problem };
+            return Err(Error::invalid(&kind, &target.name, &[problem]));
+        }
+        if given.parse::<u64>().is_err() {
+            return Err(Error::new(
+                Reason::BadRequest,
+                format!("invalid resource version {given:?}"),
+            ));
+        }
+        if given == present { Ok(()) } else { Err(Error::modified(&resource, &target.name)) }
+    }
+}
+
+/// Puts back what only the server sets.
+fn restore(old: &Value, new: &mut Value) {
+    for field in [
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "resourceVersion",
+    ] {
+        match get(old, &["metadata", field]) {
+            Some(value) => {
+                let given = get(new, &["metadata", field]);
+                let kept = matches!(field, "creationTimestamp" | "deletionTimestamp")
+                    && given.is_some_and(|given| !given.is_null() && given != value);
+                // A client that sets another time is told so by the validation that follows.
+                if !kept {
+                    set(new, &["metadata", field], value.clone());
+                }
+            }
+            None => {
+                remove(new, &["metadata", field]);
+            }
+        }
+    }
+    remove(new, &["metadata", "selfLink"]);
+    remove(new, &["metadata", "managedFields"]);
+}
+
+/// Keeps what the endpoint may not change: a subresource has its own fields, and the main endpoint
+/// all others.
+fn merge_subresource(target: &Target, old: &Value, new: &mut Value) {
+    let take = |from: &Value, to: &mut Value, field: &str| {
+        let path = field.split('.').collect::<Vec<_>>();
+        match get(from, &path) {
+            Some(value) => {
+                set(to, &path, value.clone());
+            }
+            None => {
+                remove(to, &path);
+            }
+        }
+    };
+    if target.subresource.is_empty() {
+        let subresources = target.resource.subresources.iter();
+        for field in subresources.filter(|sub| sub.kind.is_none()).flat_map(|sub| &sub.writes) {
+            if &**field == "status" {
+                take(old, new, field);
+            }
+        }
+        return;
+    }
+    let Some(subresource) = target.resource.subresource(&target.subresource) else {
+        return;
+    };
+    let mut merged = old.clone();
+    for field in &subresource.writes {
+        take(new, &mut merged, field);
+    }
+    *new = merged;
+}
+
+/// `metadata.generation` grows with the fields that the kind says.
+fn grow(resource: &ResourceDef, old: &Value, new: &mut Value) {
+    let changed = match &resource.generation {
+        Generation::None => return,
+        Generation::Fields(fields) => {
+            fields.iter().any(|field| get(old, &[field]) != get(new, &[field]))
+        }
+        Generation::All => {
+            let has_status = resource.subresource("status").is_some();
+            let without = |value: &Value| {
+                let mut value = value.clone();
+                remove(&mut value, &["metadata"]);
+                if has_status {
+                    remove(&mut value, &["status"]);
+                }
+                value
+            };
+            without(old) != without(new)
+        }
+    };
+    let generation = get_i64(old, &["metadata", "generation"]).unwrap_or(0);
+    let generation = if changed { generation + 1 } else { generation };
+    set(new, &["metadata", "generation"], json!(generation));
+}

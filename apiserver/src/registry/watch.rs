@@ -1,0 +1,301 @@
+//! Watch: the events of a collection as one client sees them.
+//!
+//! # Guarantees
+//! - Every event after the start comes once and in order, or the stream ends and can be resumed.
+//! - A bookmark never overtakes an event.
+//! - Whatever begins ends by its time-out.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream;
+use store::Revision;
+use store::cache::{Event, Object, Origin, Scope, Subscription};
+use tokio::time::{Instant, Interval, MissedTickBehavior};
+
+use super::guard;
+use super::select::Selection;
+use super::view::Lens;
+use crate::registry::{
+    ClusterScope, Context, Error, EventKind, ListOptions, Reason, Registry, Target, VersionMatch,
+    View, Watch, WatchItem,
+};
+
+/// Time between bookmarks, as upstream.
+const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
+
+/// A watch sends its last bookmark so long before its time-out.
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
+
+/// Shortest default time-out in seconds; a random part of as much again is added (upstream's
+/// `--min-request-timeout`).
+const MIN_TIMEOUT: u64 = 1800;
+
+/// Where a watch begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begin {
+    /// With the objects as they are, and a bookmark after them if asked for.
+    State { at_least: Option<Revision>, marked: bool, fresh: bool },
+    /// With the events after a revision.
+    After(Revision),
+    /// With the events from now on.
+    Now,
+}
+
+/// A running watch.
+struct Run {
+    registry: Arc<Registry>,
+    subscription: Subscription,
+    initial: VecDeque<Arc<Object>>,
+    mark: Option<Revision>,
+    selection: Selection,
+    lens: Lens,
+    /// A wildcard watch sees stored objects, and of virtual ones namespaces only.
+    stored_only: bool,
+    bookmarks: Option<Interval>,
+    last_bookmark: Instant,
+    ends: Instant,
+    sent: Option<Revision>,
+}
+
+impl Registry {
+    /// Watches a collection, or one object of it.
+    ///
+    /// # Errors
+    /// 422 for options that contradict each other, 504 for a revision that has not happened. One
+    /// that history has lost is an `ERROR` event in the stream.
+    pub async fn watch(
+        self: &Arc<Self>,
+        _ctx: &Context,
+        target: &Target,
+        options: ListOptions,
+    ) -> Result<Watch, Error> {
+        let begin = self.begin(&options)?;
+        let resource = target.resource.clone();
+        let selection = Selection::new(options.labels.clone(), options.fields.clone(), resource)?;
+        if let ClusterScope::One(cluster) = &target.cluster
+            && self.require_cluster(cluster).is_err()
+        {
+            self.consistent().await?;
+            self.require_cluster(cluster)?;
+        }
+        let prefix = Self::prefix(target);
+        let scope = match (&target.cluster, selection.name()) {
+            (ClusterScope::One(cluster), Some(name))
+                if !target.resource.namespaced || !target.namespace.is_empty() =>
+            {
+                Scope::Key(Self::object_key(target, cluster, name))
+            }
+            _ => Scope::Prefix(prefix.clone()),
+        };
+        let filter = selection.filter();
+        let mut initial = VecDeque::new();
+        let mut mark = None;
+        let subscription = match begin {
+            Begin::State { at_least, marked, fresh } => {
+                match at_least {
+                    Some(revision) => self.reach(revision).await?,
+                    None if fresh => self.consistent().await?,
+                    None => {}
+                }
+                let (listed, subscription) = self.cache.list_and_watch(&prefix, &scope, filter);
+                let objects = listed.objects.into_iter();
+                initial.extend(objects.filter(|object| selection.matches(object)));
+                mark = marked.then_some(listed.revision);
+                subscription
+            }
+            Begin::Now => {
+                self.consistent().await?;
+                let revision = self.cache.revision();
+                self.subscribe(&scope, filter, revision).await?
+            }
+            Begin::After(revision) => {
+                self.reach(revision).await?;
+                match self.subscribe(&scope, filter, revision).await {
+                    Ok(subscription) => subscription,
+                    Err(error) if error.reason() == Reason::Expired => {
+                        return Ok(stream::iter([WatchItem::Failed(error)]).boxed());
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+        };
+        let stored_only = target.cluster == ClusterScope::All
+            && Self::storage(&target.resource) != guard::namespaces();
+        let ends = Instant::now() + timeout(options.timeout_seconds);
+        let run = Run {
+            registry: self.clone(),
+            subscription,
+            initial,
+            mark,
+            selection,
+            lens: self.lens(target),
+            stored_only,
+            bookmarks: options.bookmarks.then(bookmarks),
+            last_bookmark: ends.checked_sub(LAST_BOOKMARK).unwrap_or(ends),
+            ends,
+            sent: None,
+        };
+        Ok(stream::unfold(Some(run), step).boxed())
+    }
+
+    async fn subscribe(
+        &self,
+        scope: &Scope,
+        filter: Option<store::cache::Filter>,
+        after: Revision,
+    ) -> Result<Subscription, Error> {
+        let subscription = self.cache.watch(scope, filter, after).await;
+        subscription.map_err(|error| self.history_error(error, after))
+    }
+
+    fn begin(&self, options: &ListOptions) -> Result<Begin, Error> {
+        let forbidden =
+            |problem: &str, field: &str| Error::invalid_options(problem, field, "FieldValueForbidden");
+        if !options.continue_token.is_empty() || options.limit > 0 && options.version_match.is_some()
+        {
+            // Upstream ignores a limit on watches; a continue token makes no sense there.
+            if !options.continue_token.is_empty() {
+                return Err(Error::bad_request("continue is not allowed for watch"));
+            }
+        }
+        let version = options.resource_version.as_str();
+        let not_older = options.version_match == Some(VersionMatch::NotOlderThan);
+        match options.send_initial_events {
+            None if options.version_match.is_some() => Err(forbidden(
+                "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch \
+                 unless sendInitialEvents is provided",
+                "resourceVersionMatch",
+            )),
+            Some(_) if !not_older => Err(forbidden(
+                "resourceVersionMatch: Forbidden: sendInitialEvents requires setting \
+                 resourceVersionMatch to NotOlderThan",
+                "resourceVersionMatch",
+            )),
+            Some(true) => Ok(Begin::State {
+                at_least: match version {
+                    "" | "0" => None,
+                    version => Some(self.versions.parse(version)?),
+                },
+                marked: options.bookmarks,
+                fresh: version.is_empty(),
+            }),
+            Some(false) if matches!(version, "" | "0") => Ok(Begin::Now),
+            None if matches!(version, "" | "0") => {
+                Ok(Begin::State { at_least: None, marked: false, fresh: version.is_empty() })
+            }
+            Some(false) | None => Ok(Begin::After(self.versions.parse(version)?)),
+        }
+    }
+}
+
+/// The next item of a watch.
+async fn step(run: Option<Run>) -> Option<(WatchItem, Option<Run>)> {
+    let mut run = run?;
+    if let Some(object) = run.initial.pop_front() {
+        let item = run.initial(object);
+        return Some((item, Some(run)));
+    }
+    if let Some(revision) = run.mark.take() {
+        let resource_version = run.registry.versions.format(revision);
+        run.sent = Some(revision);
+        return Some((WatchItem::Bookmark { resource_version, initial: true }, Some(run)));
+    }
+    loop {
+        let mut tick = false;
+        let event = tokio::select! {
+            biased;
+            event = run.subscription.next() => Some(event?),
+            () = tokio::time::sleep_until(run.ends) => return None,
+            () = tokio::time::sleep_until(run.last_bookmark),
+                if run.bookmarks.is_some() && run.last_bookmark < run.ends =>
+            {
+                run.last_bookmark = run.ends;
+                None
+            }
+            () = next(&mut run.bookmarks) => {
+                tick = true;
+                None
+            }
+        };
+        let item = match event {
+            Some(event) => match run.change(&event) {
+                Ok(item) => item,
+                Err(error) => return Some((WatchItem::Failed(error), None)),
+            },
+            None => run.bookmark(tick),
+        };
+        if let Some(item) = item {
+            return Some((item, Some(run)));
+        }
+        // Many events that this watcher doesn't see must not keep the thread.
+        tokio::task::consume_budget().await;
+    }
+}
+
+// === impl Run ===
+
+impl Run {
+    fn initial(&self, object: Arc<Object>) -> WatchItem {
+        match self.registry.view(&self.lens, object) {
+            Ok(view) => WatchItem::Change { kind: EventKind::Added, view, event: None },
+            Err(error) => WatchItem::Failed(error),
+        }
+    }
+
+    /// The event as this watcher sees it, if it does.
+    fn change(&self, event: &Arc<Event>) -> Result<Option<WatchItem>, Error> {
+        let seen = |object: &&Arc<Object>| {
+            (!self.stored_only || object.origin == Origin::Stored) && self.selection.matches(object)
+        };
+        let previous = event.previous.as_ref().filter(seen);
+        let current = event.current.as_ref().filter(seen);
+        let (kind, object) = match (previous, current) {
+            (None, None) => return Ok(None),
+            (None, Some(current)) => (EventKind::Added, current.clone()),
+            (Some(_), Some(current)) => (EventKind::Modified, current.clone()),
+            (Some(previous), None) => {
+                let deleted = event.deleted(self.registry.versions.base);
+                (EventKind::Deleted, deleted.unwrap_or_else(|| previous.clone()))
+            }
+        };
+        let view: View = self.registry.view(&self.lens, object)?;
+        let event = self.lens.is_plain().then(|| event.clone());
+        Ok(Some(WatchItem::Change { kind, view, event }))
+    }
+
+    fn bookmark(&mut self, _tick: bool) -> Option<WatchItem> {
+        let revision = self.subscription.progress()?;
+        self.sent = Some(revision);
+        let resource_version = self.registry.versions.format(revision);
+        Some(WatchItem::Bookmark { resource_version, initial: false })
+    }
+}
+
+async fn next(interval: &mut Option<Interval>) {
+    match interval {
+        Some(interval) => {
+            interval.tick().await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+fn bookmarks() -> Interval {
+    let mut interval =
+        tokio::time::interval_at(Instant::now() + BOOKMARK_INTERVAL, BOOKMARK_INTERVAL);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    interval
+}
+
+fn timeout(asked: Option<u64>) -> Duration {
+    match asked {
+        Some(seconds) if seconds > 0 => Duration::from_secs(seconds.min(u64::from(u32::MAX))),
+        _ => {
+            let random = uuid::Uuid::new_v4().as_u128() % u128::from(MIN_TIMEOUT);
+            Duration::from_secs(MIN_TIMEOUT + u64::try_from(random).unwrap_or_default())
+        }
+    }
+}
