@@ -37,7 +37,7 @@ pub(crate) fn build(wanted: &[Tool]) -> Result<()> {
     Ok(())
 }
 
-fn install_packages() -> Result<()> {
+pub(crate) fn install_packages() -> Result<()> {
     if !is_on_path("go") {
         bail!("Go is missing: install Go 1.26 and put `go` on the PATH");
     }

@@ -1,0 +1,68 @@
+//! The tour of a hub with two logical clusters.
+
+mod tour;
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use kind_tests::hub::{self, Hub};
+use kind_tests::{Kubectl, Provider, Run, Tool, cargo};
+
+use crate::DemoArguments;
+use crate::setup;
+use crate::steps::step;
+
+use self::tour::Tour;
+
+/// What the demo needs beside the server.
+const TOOLS: [Tool; 1] = [Tool::Kubectl];
+
+/// Starts the hub, gives the tour, and leaves the hub running, unless told to check only.
+pub(crate) fn run(arguments: &DemoArguments) -> Result<()> {
+    anyhow::ensure!(
+        arguments.provider == Provider::Native,
+        "the provider `kind` is not supported yet: use `native`"
+    );
+    setup::install_packages()?;
+    setup::build(&TOOLS)?;
+    let program = step("build the server", || hub::build(cargo::Profile::Release))?;
+    let run = Run::open("demo")?;
+    let outcome = show(&run, program, arguments);
+    if outcome.is_err() {
+        run.failed();
+    }
+    outcome
+}
+
+fn show(run: &Run, program: PathBuf, arguments: &DemoArguments) -> Result<()> {
+    let root = arguments.root_directory.as_deref().map(std::path::absolute).transpose()?;
+    let options = hub::Options { program, root, port: arguments.secure_port };
+    let mut hub = Hub::with(run, "hub", options)?;
+    println!("The hub listens on {} and keeps its data in {}.", hub.url(), hub.root().display());
+    println!("It was ready after {} ms.\n", hub.ready_after().as_millis());
+    let kubectl = Kubectl::new(run, Tool::Kubectl, &hub.kubeconfig())?;
+    Tour::new(&hub, &kubectl).give()?;
+    if arguments.check {
+        hub.terminate()?;
+        println!("The demo works.");
+        return Ok(());
+    }
+    println!("The hub goes on running until Ctrl-C. To reach it from another terminal:\n");
+    println!("  export KUBECONFIG={}", hub.kubeconfig().display());
+    println!("  alias kubectl={}", kubectl.program().display());
+    println!("  kubectl --server={} get configmaps", hub.cluster_url("one"));
+    // A signal ends this program, and the hub with it; a hub that ends by itself is an error.
+    wait_for_end(&mut hub)
+}
+
+fn wait_for_end(hub: &mut Hub) -> Result<()> {
+    loop {
+        let hour = std::time::Duration::from_secs(3600);
+        let end = kind_tests::eventually::within(hour, "the hub to end", || {
+            hub.process().check_running()?;
+            Ok(None::<()>)
+        });
+        // Only the hour is over, unless the hub has ended.
+        hub.process().check_running().or(end)?;
+    }
+}
