@@ -1,0 +1,159 @@
+//! The command line of `kcp-apiserver`.
+
+mod transfer;
+
+use std::io::Write;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::{Args as ClapArgs, Parser};
+use runtime::logs::LogArgs;
+use runtime::signals;
+
+use crate::serve::Server;
+
+/// A Kubernetes API server with many cheap, isolated logical clusters.
+#[derive(Debug, Parser)]
+#[command(name = "kcp-apiserver", version)]
+pub struct Args {
+    #[command(flatten)]
+    serve: ServeArgs,
+}
+
+/// The flags of the server itself.
+#[derive(Debug, ClapArgs)]
+struct ServeArgs {
+    /// Holds the store, keys, certificates and admin.kubeconfig.
+    #[arg(long, env = "KCP_ROOT_DIRECTORY", default_value = ".kcp")]
+    root_directory: PathBuf,
+
+    /// Address to listen on.
+    #[arg(long, default_value = "127.0.0.1")]
+    bind_address: IpAddr,
+
+    /// Port to listen on; 0 takes a free one.
+    #[arg(long, default_value_t = 6443)]
+    secure_port: u16,
+
+    /// Name or address under which clients reach the server, for its certificate; repeatable. The
+    /// first is the one in admin.kubeconfig.
+    #[arg(long = "external-hostname", value_name = "NAME")]
+    external_hostnames: Vec<String>,
+
+    /// Serving certificate with its chain, as PEM, instead of one of our own.
+    #[arg(long, requires = "tls_private_key_file", value_name = "FILE")]
+    tls_cert_file: Option<PathBuf>,
+
+    /// Key of the serving certificate, as PEM.
+    #[arg(long, requires = "tls_cert_file", value_name = "FILE")]
+    tls_private_key_file: Option<PathBuf>,
+
+    /// File that holds a bearer token of the administrator.
+    #[arg(long, value_name = "FILE")]
+    static_admin_token_file: Option<PathBuf>,
+
+    /// For how long old revisions can at least be read, as 5m.
+    #[arg(long, default_value = "5m", value_parser = duration)]
+    history: Duration,
+
+    /// How often older revisions are forgotten, as 5m.
+    #[arg(long, default_value = "5m", value_parser = duration)]
+    compaction_interval: Duration,
+
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+// === impl Args ===
+
+impl Args {
+    /// Does what the command line says, until it is done or the process is told to end.
+    ///
+    /// # Errors
+    /// With what went wrong, for the one who started the process.
+    pub fn run(self) -> anyhow::Result<()> {
+        let threads = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .context("start the runtime")?;
+        threads.block_on(self.serve.run())
+    }
+}
+
+// === impl ServeArgs ===
+
+impl ServeArgs {
+    async fn run(self) -> anyhow::Result<()> {
+        self.log.install()?;
+        let store = transfer::open(&self.root_directory, self.history, self.compaction_interval)?;
+        let mut server = Server::builder(store)
+            .bind_address(self.bind_address)
+            .port(self.secure_port)
+            .root_directory(&self.root_directory)
+            .external_hostnames(self.external_hostnames);
+        if let Some((certificate, key)) = self.tls_cert_file.zip(self.tls_private_key_file) {
+            server = server.tls_files(certificate, key);
+        }
+        if let Some(path) = self.static_admin_token_file {
+            server = server.admin_token(read_token(&path)?);
+        }
+        let running = server.start().await?;
+        let kubeconfig = self.root_directory.join("admin.kubeconfig");
+        let line = format!(
+            "kcp-apiserver listens on https://{}, kubeconfig {}\n",
+            running.address(),
+            kubeconfig.display()
+        );
+        // Nobody may be reading: that is no reason to end.
+        let _written = std::io::stdout().write_all(line.as_bytes());
+        let signal = signals::terminate().await.context("wait for signals")?;
+        tracing::info!(signal, "ending");
+        running.shutdown().await;
+        Ok(())
+    }
+}
+
+fn read_token(path: &std::path::Path) -> anyhow::Result<String> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
+    let token = text.trim();
+    anyhow::ensure!(!token.is_empty(), "{} holds no token", path.display());
+    anyhow::ensure!(
+        !token.contains(char::is_whitespace),
+        "{} holds more than a token",
+        path.display()
+    );
+    Ok(token.to_owned())
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let parsed = crate::http::parse_duration(text).filter(|parsed| !parsed.is_zero());
+    parsed.ok_or_else(|| "not a duration, as 90s or 5m".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn flags_are_as_documented() {
+        Args::command().debug_assert();
+        let args = Args::try_parse_from([
+            "kcp-apiserver",
+            "--root-directory=/x",
+            "--external-hostname=a",
+            "--external-hostname=b",
+            "--history=10m",
+        ])
+        .unwrap();
+        assert_eq!(args.serve.external_hostnames, ["a", "b"]);
+        assert_eq!(args.serve.history, Duration::from_secs(600));
+        assert_eq!(args.serve.secure_port, 6443);
+        for bad in ["--tls-cert-file=x", "--history=0s", "--history=x", "--insecure-port=1"] {
+            assert!(Args::try_parse_from(["kcp-apiserver", bad]).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! HTTP: from a connection to an answer.
+//!
+//! A request goes down one ladder, [`App::serve`]: id, panic guard, counting, path and query,
+//! authentication, authorization, logical cluster, deadline, handler. Nothing here touches the
+//! store; the registry answers in objects, `encode` gives them their form, and `status` alone
+//! knows the codes of failures.
+
+mod audit;
+pub(crate) mod body;
+mod encode;
+mod handler;
+mod health;
+mod listener;
+pub(crate) mod negotiate;
+mod query;
+mod request_info;
+mod stall;
+mod status;
+mod version;
+mod warnings;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
+use http::request::Parts;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use jiff::Timestamp;
+use rustls_pki_types::CertificateDer;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, debug, debug_span};
+
+use crate::auth::UserInfo;
+use crate::auth::authn::{Authenticator, Peer};
+use crate::auth::authz::{self, Attributes, Decision};
+use crate::catalog::{Access, Catalog};
+use crate::discovery::Discovery;
+use crate::metrics::{Labels, Metrics, Series};
+use crate::openapi::OpenApi;
+use crate::registry::{Error, Reason, Registry};
+use audit::{AUDIT_ID, AuditId};
+use body::Body;
+use negotiate::{Encoding, Offers};
+use query::Query;
+use request_info::{PathError, RequestInfo, Verb, decode_path};
+
+pub(crate) use audit::AuditIds;
+pub(crate) use health::Health;
+pub(crate) use listener::{bind, listen};
+
+/// Longest time for an answer other than a watch; also that of a request which does not say.
+const MAX_TIME: Duration = Duration::from_secs(60);
+
+/// Everything that answers requests.
+#[derive(Debug)]
+pub(crate) struct App {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) authenticator: Authenticator,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) discovery: Discovery,
+    pub(crate) openapi: Arc<OpenApi>,
+    pub(crate) health: Health,
+    /// Ends watches, so that connections can drain.
+    pub(crate) ending: CancellationToken,
+    pub(crate) ids: AuditIds,
+}
+
+/// One request on its way, without its body.
+#[derive(Clone, Copy)]
+struct Call<'a> {
+    parts: &'a Parts,
+    info: &'a RequestInfo<'a>,
+    query: &'a Query<'a>,
+    user: &'a Arc<UserInfo>,
+    now: Timestamp,
+    id: &'a AuditId,
+}
+
+/// What is known of a request once it is answered, for counting and for the log.
+#[derive(Default)]
+struct Seen {
+    user: Option<Arc<UserInfo>>,
+    series: Option<Arc<Series>>,
+    /// A watch counts its own end.
+    watch: bool,
+}
+
+// === impl App ===
+
+impl App {
+    /// What the certificates of a new connection say of its client.
+    pub(crate) fn peer(&self, chain: Option<&[CertificateDer<'_>]>) -> Peer {
+        self.authenticator.peer(chain)
+    }
+
+    /// Answers one request, whatever it is.
+    pub(crate) async fn serve<B>(&self, peer: &Peer, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes> + Send + Unpin,
+    {
+        let started = Instant::now();
+        let (parts, body) = request.into_parts();
+        let id = self.ids.of(&parts.headers);
+        let span =
+            debug_span!("request", audit_id = %id, method = %parts.method, path = parts.uri.path());
+        let inflight = match parts.method {
+            Method::GET | Method::HEAD => &self.metrics.reading,
+            _ => &self.metrics.mutating,
+        };
+        inflight.inc();
+        let mut seen = Seen::default();
+        let work = self.answer(peer, &parts, body, &id, &mut seen).instrument(span.clone());
+        let answer = AssertUnwindSafe(work).catch_unwind().await;
+        inflight.dec();
+        let mut response = answer.unwrap_or_else(|panic| {
+            self.metrics.panics.inc();
+            status::failure(&Error::internal(panic_text(&*panic)), Encoding::Json, &id.to_string())
+        });
+        let code = response.status().as_u16();
+        let elapsed = started.elapsed();
+        let series = seen
+            .series
+            .unwrap_or_else(|| self.metrics.series(&Labels::path(method_label(&parts.method))));
+        series.answered(code);
+        if !seen.watch {
+            series.duration.observe(elapsed.as_secs_f64());
+        }
+        let user = seen.user.as_ref().map_or("", |user| user.name.as_str());
+        debug!(parent: &span, code, user, elapsed_us = elapsed.as_micros(), "answered");
+        finish(&mut response, &parts, &id);
+        response
+    }
+
+    async fn answer<B>(
+        &self,
+        peer: &Peer,
+        parts: &Parts,
+        body: B,
+        id: &AuditId,
+        seen: &mut Seen,
+    ) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes> + Send + Unpin,
+    {
+        match self.admit(peer, parts, body, id, seen).await {
+            Ok(response) => response,
+            Err(error) => {
+                let offers = Offers { protobuf: true, ..Offers::default() };
+                let accepted = negotiate::accept(&parts.headers, offers).unwrap_or_default();
+                status::failure(&error, accepted.encoding, id.as_str())
+            }
+        }
+    }
+
+    /// Reads, authenticates and authorizes a request, then hands it to its handler.
+    async fn admit<B>(
+        &self,
+        peer: &Peer,
+        parts: &Parts,
+        body: B,
+        id: &AuditId,
+        seen: &mut Seen,
+    ) -> Result<Response<Body>, Error>
+    where
+        B: http_body::Body<Data = Bytes> + Send + Unpin,
+    {
+        let now = Timestamp::now();
+        let user = self.authenticator.authenticate(peer, &parts.headers, now)?;
+        seen.user = Some(user.clone());
+        let path = decode_path(parts.uri.path())?;
+        let query = Query::parse(parts.uri.query())?;
+        let watch = query.flag("watch").unwrap_or(false);
+        let parsed = RequestInfo::parse(&parts.method, &path, watch, query.text("fieldSelector"));
+        let info = match parsed {
+            Ok(info) => info,
+            Err(error) => {
+                permit(&user, &Attributes::Path { verb: method_verb(&parts.method), path: &path })?;
+                return refuse_path(error);
+            }
+        };
+        permit(&user, &attributes(&info, &parts.method))?;
+        if !authz::is_public(info.path)
+            && self.catalog.access(&user, &info.cluster) == Access::Denied
+        {
+            let verb = info.verb.as_str();
+            let path = machinery::field::go_quote(&path);
+            let name = machinery::field::go_quote(&user.name);
+            let text = format!("forbidden: User {name} cannot {verb} path {path}");
+            return Err(Error::new(Reason::Forbidden, text));
+        }
+        let limit = time_limit(&info, &query)?;
+        let call = Call { parts, info: &info, query: &query, user: &user, now, id };
+        let work = self.handle(call, body, seen);
+        match tokio::time::timeout(limit, work).await {
+            Ok(answer) => answer,
+            Err(_elapsed) => {
+                let text = "Timeout: request did not complete within the allotted timeout";
+                Err(Error::new(Reason::Timeout, text))
+            }
+        }
+    }
+}
+
+/// What an authorizer is asked of a request.
+fn attributes<'a>(info: &'a RequestInfo<'a>, method: &Method) -> Attributes<'a> {
+    match &info.resource {
+        Some(path) => Attributes::Resource {
+            verb: info.verb.as_str(),
+            group: path.group,
+            resource: path.resource,
+            name: if path.name.is_empty() { path.pinned } else { path.name },
+            subresource: path.subresource,
+            namespace: path.namespace,
+        },
+        None => Attributes::Path { verb: method_verb(method), path: info.path },
+    }
+}
+
+/// Refuses what the authorizer does not allow.
+fn permit(user: &UserInfo, attributes: &Attributes<'_>) -> Result<(), Error> {
+    let Decision::Deny(why) = authz::authorize(user, attributes) else {
+        return Ok(());
+    };
+    Err(match attributes {
+        Attributes::Resource { group, resource, name, .. } => {
+            Error::forbidden(&machinery::GroupResource::new(group, resource), name, &why)
+        }
+        Attributes::Path { .. } => Error::new(Reason::Forbidden, format!("forbidden: {why}")),
+    })
+}
+
+fn refuse_path(error: PathError) -> Result<Response<Body>, Error> {
+    match error {
+        PathError::NotFound => Ok(not_found_page()),
+        PathError::Cluster(name) => {
+            let invalid = machinery::key::InvalidClusterName(name);
+            Err(Error::bad_request(invalid.to_string()))
+        }
+    }
+}
+
+/// How long an answer may take: `timeout=`, at most a minute; a watch has times of its own.
+fn time_limit(info: &RequestInfo<'_>, query: &Query<'_>) -> Result<Duration, Error> {
+    let text = query.text("timeout");
+    if text.is_empty() || info.verb == Verb::Watch {
+        return Ok(MAX_TIME);
+    }
+    match parse_duration(text) {
+        Some(Duration::ZERO) => Ok(MAX_TIME),
+        Some(limit) => Ok(limit.min(MAX_TIME)),
+        None => Err(Error::bad_request("invalid timeout specified in the request URL")),
+    }
+}
+
+/// Go's duration syntax, as `1m30s` or `1.5h`; `None` for anything else and for negative ones.
+pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
+    if text == "0" {
+        return Some(Duration::ZERO);
+    }
+    let mut rest = text.strip_prefix('+').unwrap_or(text);
+    let mut total = 0.0_f64;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let (number, after) = rest.split_at_checked(digits)?;
+        let units = [
+            ("ns", 1e-9),
+            ("us", 1e-6),
+            ("µs", 1e-6),
+            ("ms", 1e-3),
+            ("s", 1.0),
+            ("m", 60.0),
+            ("h", 3600.0),
+        ];
+        let (unit, seconds) = units.iter().find(|(unit, _)| after.starts_with(unit))?;
+        total += number.parse::<f64>().ok()? * seconds;
+        rest = after.strip_prefix(unit)?;
+    }
+    (!text.is_empty()).then(|| Duration::try_from_secs_f64(total).ok())?
+}
+
+/// Headers that every answer has, and no body for HEAD.
+fn finish(response: &mut Response<Body>, parts: &Parts, id: &AuditId) {
+    let length = response.body().length();
+    let headers = response.headers_mut();
+    headers.insert(AUDIT_ID, id.header());
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
+    if parts.method == Method::HEAD {
+        if let Some(length) = length {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+        }
+        *response.body_mut() = Body::empty();
+    }
+}
+
+/// What stands where nothing is.
+fn not_found_page() -> Response<Body> {
+    text(StatusCode::NOT_FOUND, "404 page not found\n")
+}
+
+fn text(code: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Body::full(text));
+    *response.status_mut() = code;
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, plain);
+    response
+}
+
+fn json(bytes: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Body::full(bytes));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(negotiate::JSON));
+    response
+}
+
+/// The method as the verb of a non-resource path. The set is closed.
+fn method_verb(method: &Method) -> &'static str {
+    match *method {
+        // HEAD is allowed wherever GET is.
+        Method::GET | Method::HEAD => "get",
+        Method::POST => "post",
+        Method::PUT => "put",
+        Method::PATCH => "patch",
+        Method::DELETE => "delete",
+        Method::OPTIONS => "options",
+        _ => "other",
+    }
+}
+
+/// The method as a metric's label. The set is closed.
+fn method_label(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        _ => "OTHER",
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    format!("panic: {}", text.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_go_s() {
+        let check = |text: &str, expect: Option<u64>| {
+            assert_eq!(parse_duration(text), expect.map(Duration::from_millis), "{text}");
+        };
+        check("0", Some(0));
+        check("32s", Some(32_000));
+        check("1m30s", Some(90_000));
+        check("1.5h", Some(5_400_000));
+        check("250ms", Some(250));
+        check("+1s", Some(1000));
+        for bad in ["", "5", "s", "-5s", "1x", "1..2s", "s1", "9e99s", "99999999999999999999999h"] {
+            check(bad, None);
+        }
+    }
+}

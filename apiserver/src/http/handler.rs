@@ -1,0 +1,140 @@
+//! Handlers: which part of the server answers a path.
+
+mod resource;
+mod verbs;
+
+use bytes::Bytes;
+use http::header::ALLOW;
+use http::{HeaderValue, Method, Response};
+
+use super::body::Body;
+use super::negotiate::{self, Offers, Shape};
+use super::{App, Call, Seen, json, not_found_page, status, text, version};
+use crate::registry::{ClusterScope, Error, Reason};
+
+impl App {
+    /// Answers a request that has been let in.
+    pub(super) async fn handle<B>(
+        &self,
+        call: Call<'_>,
+        body: B,
+        seen: &mut Seen,
+    ) -> Result<Response<Body>, Error>
+    where
+        B: http_body::Body<Data = Bytes> + Send + Unpin,
+    {
+        match &call.info.resource {
+            Some(path) => self.resource(call, path, body, seen).await,
+            None => self.path(call).await,
+        }
+    }
+
+    /// Answers paths that are no resources; all of them are read only.
+    async fn path(&self, call: Call<'_>) -> Result<Response<Body>, Error> {
+        let path = call.info.path.strip_suffix('/').unwrap_or(call.info.path);
+        let answer = match path {
+            "" => Some(self.index(call)),
+            "/version" => Some(json(version::version())),
+            "/metrics" => self.metrics_page(call),
+            "/api" | "/apis" => Some(self.discovery_root(call, path)?),
+            _ if path.starts_with("/openapi/v3") => self.openapi_page(call, path).await?,
+            _ => match path.strip_prefix("/api/").or_else(|| path.strip_prefix("/apis/")) {
+                Some(_) => self.discovery_page(call, path)?,
+                None => self.health.answer(path, call.query).await,
+            },
+        };
+        let Some(answer) = answer else { return Ok(not_found_page()) };
+        if matches!(call.parts.method, Method::GET | Method::HEAD) {
+            return Ok(answer);
+        }
+        Ok(method_not_allowed(None, "GET, HEAD", call))
+    }
+
+    /// The paths that there are.
+    fn index(&self, call: Call<'_>) -> Response<Body> {
+        let mut paths = vec!["/".to_owned(), "/api".into(), "/apis".into()];
+        let resources = self.catalog.resources(&call.info.cluster);
+        for resource in resources.iter() {
+            for served in resource.versions.iter().filter(|version| version.served) {
+                if resource.group.is_empty() {
+                    paths.push(format!("/api/{}", served.name));
+                } else {
+                    paths.push(format!("/apis/{}", resource.group));
+                    paths.push(format!("/apis/{}/{}", resource.group, served.name));
+                }
+            }
+        }
+        for fixed in ["/healthz", "/livez", "/metrics", "/openapi/v3", "/readyz", "/version"] {
+            paths.push(fixed.to_owned());
+        }
+        paths.sort_unstable();
+        paths.dedup();
+        json(serde_json::json!({ "paths": paths }).to_string())
+    }
+
+    /// Metrics are of the whole server: they are shown without a logical cluster in the path.
+    fn metrics_page(&self, call: Call<'_>) -> Option<Response<Body>> {
+        (!call.info.prefixed).then(|| {
+            let mut page = text(http::StatusCode::OK, self.metrics.text());
+            let media = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+            page.headers_mut().insert(http::header::CONTENT_TYPE, media);
+            page
+        })
+    }
+
+    fn discovery_root(&self, call: Call<'_>, path: &str) -> Result<Response<Body>, Error> {
+        let offers = Offers { discovery: true, ..Offers::default() };
+        let accepted = negotiate::accept(&call.parts.headers, offers)?;
+        let documents = self.documents(&call.info.cluster);
+        let aggregated = accepted.shape == Shape::Discovery;
+        let document = documents.root(path == "/api", aggregated);
+        Ok(document.answer(&call.parts.headers, accepted.encoding))
+    }
+
+    /// `/api/V`, `/apis/G` and `/apis/G/V`; `None` where there is no such group or version.
+    fn discovery_page(&self, call: Call<'_>, path: &str) -> Result<Option<Response<Body>>, Error> {
+        let accepted = negotiate::accept(&call.parts.headers, Offers::default())?;
+        let documents = self.documents(&call.info.cluster);
+        let segments: Vec<&str> = path.trim_start_matches('/').splitn(4, '/').collect();
+        let document = match segments.as_slice() {
+            ["api", version] => documents.version("", version),
+            ["apis", group] if !group.is_empty() => documents.group(group),
+            ["apis", group, version] if !group.is_empty() => documents.version(group, version),
+            _ => None,
+        };
+        Ok(document.map(|document| document.answer(&call.parts.headers, accepted.encoding)))
+    }
+
+    async fn openapi_page(
+        &self,
+        call: Call<'_>,
+        path: &str,
+    ) -> Result<Option<Response<Body>>, Error> {
+        let resources = self.catalog.resources(&call.info.cluster);
+        let (headers, uri) = (&call.parts.headers, &call.parts.uri);
+        let Some(rest) = path.strip_prefix("/openapi/v3") else { return Ok(None) };
+        if rest.is_empty() {
+            return self.openapi.index(&resources, headers).await.map(Some);
+        }
+        let Some(rest) = rest.strip_prefix('/') else { return Ok(None) };
+        self.openapi.page(&resources, rest, call.query.get("hash"), uri, headers).await
+    }
+
+    fn documents(&self, scope: &ClusterScope) -> std::sync::Arc<crate::discovery::Documents> {
+        self.discovery.documents(&self.catalog.resources(scope))
+    }
+}
+
+/// The answer to a method that the path does not have; `error` says more than the usual text.
+fn method_not_allowed(error: Option<Error>, allow: &str, call: Call<'_>) -> Response<Body> {
+    let error = error.unwrap_or_else(|| {
+        let text = "the server does not allow this method on the requested resource";
+        Error::new(Reason::MethodNotAllowed, text)
+    });
+    let accepted = negotiate::accept(&call.parts.headers, Offers::default()).unwrap_or_default();
+    let mut response = status::failure(&error, accepted.encoding, call.id.as_str());
+    if let Ok(allow) = HeaderValue::from_str(allow) {
+        response.headers_mut().insert(ALLOW, allow);
+    }
+    response
+}

@@ -1,0 +1,216 @@
+//! One function for each verb: options from the query, body from the wire, answer to its form.
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use machinery::GroupResource;
+use machinery::json::Limits;
+use machinery::selector::{FieldOperator, FieldRequirement, FieldSelector};
+use serde_json::Value;
+
+use super::resource::{Found, is_apply, offers};
+use crate::http::body::{self, Body};
+use crate::http::encode::{self, Form, Include};
+use crate::http::negotiate::{self, Shape};
+use crate::http::query::{PatchForm, WriteVerb, delete_options, list_options, write_options};
+use crate::http::request_info::Verb;
+use crate::http::{App, Seen, status};
+use crate::registry::{Body as Given, DeleteOptions, Deleted, Error, ListOptions, Media, Written};
+
+impl App {
+    /// Does what a request asks of a resource.
+    pub(super) async fn perform<B>(
+        &self,
+        found: Found<'_>,
+        body: B,
+        seen: &mut Seen,
+    ) -> Result<Response<Body>, Error>
+    where
+        B: http_body::Body<Data = Bytes> + Send + Unpin,
+    {
+        match found.call.info.verb {
+            Verb::Get => self.get(found).await,
+            Verb::List => self.list(found).await,
+            Verb::Watch => self.watch(found, seen).await,
+            Verb::Create => self.create(found, body).await,
+            Verb::Update => self.update(found, body).await,
+            Verb::Patch => self.patch(found, body).await,
+            Verb::Delete => self.delete(found, body).await,
+            Verb::DeleteCollection => self.delete_collection(found, body).await,
+            Verb::Post | Verb::Put | Verb::Other => {
+                Err(Error::internal("a verb that no resource has was let through"))
+            }
+        }
+    }
+
+    async fn get(&self, found: Found<'_>) -> Result<Response<Body>, Error> {
+        let form = form(found)?;
+        let version = found.call.query.text("resourceVersion");
+        let view = self.registry.get(found.context, found.target, version).await?;
+        Ok(encode::object(&view, &form))
+    }
+
+    async fn list(&self, found: Found<'_>) -> Result<Response<Body>, Error> {
+        let form = form(found)?;
+        let options = list_options(found.call.query)?;
+        let list = self.registry.list(found.context, found.target, options).await?;
+        Ok(encode::list(list, &form))
+    }
+
+    async fn watch(&self, found: Found<'_>, seen: &mut Seen) -> Result<Response<Body>, Error> {
+        let form = form(found)?;
+        let options = watch_options(found)?;
+        let mut target = found.target.clone();
+        target.name = std::sync::Arc::default();
+        let events = self.registry.watch(found.context, &target, options).await?;
+        seen.watch = true;
+        let series = seen
+            .series
+            .clone()
+            .unwrap_or_else(|| self.metrics.series(&crate::metrics::Labels::path("WATCH")));
+        let (ending, id) = (self.ending.clone(), found.call.id.clone());
+        Ok(encode::watch(events, form, series, ending, id))
+    }
+
+    async fn create<B>(&self, found: Found<'_>, body: B) -> Result<Response<Body>, Error>
+    where
+        B: http_body::Body<Data = Bytes> + Send + Unpin,
+    {
+        let form = form(found)?;
+        let media = negotiate::content_type(&found.call.parts.headers)?;
+        let options = write_options(found.call.query, WriteVerb::Create)?;
+        let bytes = body::read(&found.call.parts.headers, body).await?;
+        let given = Given { media, bytes };
+        let written = self.registry.create(found.context, found.target, given, options).await?;
+        Ok(answer(&written, &form))
+    }
+
+    async fn update<B>(&self, found: Found<'_>, body: B) -> Result<Response<Body>, Error>
+    where
+        B: http_body::Body<Data = Bytes> + Send + Unpin,
+    {
+        let form = form(found)?;
+        let media = negotiate::content_type(&found.call.parts.headers)?;
+        let options = write_options(found.call.query, WriteVerb::Update)?;
+        let bytes = body::read(&found.call.parts.headers, body).await?;
+        let given = Given { media, bytes };
+        let written = self.registry.update(found.context, found.target, given, options).await?;
+        Ok(answer(&written, &form))
+    }
+
+    async fn patch<B>(&self, found: Found<'_>, body: B) -> Result<Response<Body>, Error>
+    where
+        B: http_body::Body<Data = Bytes> + Send + Unpin,
+    {
+        let form = form(found)?;
+        let resource = &found.target.resource;
+        let strategic = self.registry.types().resource(&resource.group, &resource.plural).is_some();
+        let kind = negotiate::patch_type(&found.call.parts.headers, strategic)?;
+        let options = write_options(found.call.query, WriteVerb::Patch(PatchForm::from(kind)))?;
+        let bytes = body::read(&found.call.parts.headers, body).await?;
+        let media = if is_apply(found.call) { Media::Yaml } else { Media::Json };
+        let given = Given { media, bytes };
+        let written =
+            self.registry.patch(found.context, found.target, kind, given, options).await?;
+        Ok(answer(&written, &form))
+    }
+
+    async fn delete<B>(&self, found: Found<'_>, body: B) -> Result<Response<Body>, Error>
+    where
+        B: http_body::Body<Data = Bytes> + Send + Unpin,
+    {
+        let form = form(found)?;
+        let options = self.options_of_delete(found, body).await?;
+        Ok(match self.registry.delete(found.context, found.target, options).await? {
+            Deleted::Pending(view) => encode::object(&view, &form),
+            Deleted::Gone(view) => {
+                let resource = &found.target.resource;
+                let resource = GroupResource {
+                    group: resource.group.clone(),
+                    resource: resource.plural.clone(),
+                };
+                status::deleted(&view, &resource, form.accepted.encoding)
+            }
+        })
+    }
+
+    async fn delete_collection<B>(&self, found: Found<'_>, body: B) -> Result<Response<Body>, Error>
+    where
+        B: http_body::Body<Data = Bytes> + Send + Unpin,
+    {
+        let form = form(found)?;
+        let list = list_options(found.call.query)?;
+        let options = self.options_of_delete(found, body).await?;
+        let deleted =
+            self.registry.delete_collection(found.context, found.target, options, list).await?;
+        Ok(encode::list(deleted, &form))
+    }
+
+    /// The options of a delete: the body if there is one, in any form, else the query.
+    async fn options_of_delete<B>(&self, found: Found<'_>, body: B) -> Result<DeleteOptions, Error>
+    where
+        B: http_body::Body<Data = Bytes> + Send + Unpin,
+    {
+        let headers = &found.call.parts.headers;
+        let bytes = body::read(headers, body).await?;
+        if bytes.is_empty() {
+            return delete_options(found.call.query, None);
+        }
+        let media = negotiate::content_type(headers)?;
+        let body = self.parse_options(media, &bytes)?;
+        delete_options(found.call.query, Some(&body))
+    }
+
+    fn parse_options(&self, media: Media, bytes: &[u8]) -> Result<Value, Error> {
+        let limits = Limits::default();
+        let parsed = match media {
+            Media::Json => machinery::json::parse(bytes, &limits),
+            Media::Yaml => machinery::json::yaml(bytes, &limits),
+            Media::Protobuf => return encode::decode_options(self.registry.types(), bytes),
+        };
+        let parsed = parsed.map_err(|error| {
+            Error::bad_request(format!("couldn't read the body as DeleteOptions: {error}"))
+        })?;
+        Ok(parsed.value)
+    }
+}
+
+/// The form of the answer.
+fn form(found: Found<'_>) -> Result<Form, Error> {
+    let headers = &found.call.parts.headers;
+    let accepted = negotiate::accept(headers, offers(&found.target.resource))?;
+    let include = match accepted.shape {
+        Shape::Table(_) => Include::parse(found.call.query)?,
+        _ => Include::default(),
+    };
+    Ok(Form {
+        accepted,
+        resource: found.target.resource.clone(),
+        version: found.target.version.clone(),
+        include,
+        now: found.call.now,
+        gzip: found.call.info.verb != Verb::Get && negotiate::accepts_gzip(headers),
+    })
+}
+
+/// The options of a watch; a name in the path is one more field selector.
+fn watch_options(found: Found<'_>) -> Result<ListOptions, Error> {
+    let mut options = list_options(found.call.query)?;
+    if !found.path.name.is_empty() {
+        let mut requirements = options.fields.requirements().to_vec();
+        requirements.push(FieldRequirement {
+            path: "metadata.name".into(),
+            op: FieldOperator::Equal,
+            value: found.path.name.into(),
+        });
+        options.fields = FieldSelector::new(requirements);
+    }
+    Ok(options)
+}
+
+fn answer(written: &Written, form: &Form) -> Response<Body> {
+    let mut response = encode::object(&written.view, form);
+    if written.created {
+        *response.status_mut() = StatusCode::CREATED;
+    }
+    response
+}

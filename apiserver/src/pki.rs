@@ -1,0 +1,291 @@
+//! The server's own certificates: a CA, a serving certificate and an administrator's.
+//!
+//! With a directory they are kept in its `pki/`, readable by the owner alone, and used again at the
+//! next start; the serving and the administrator's certificate are made anew when their names
+//! change, when they near their end, or when the CA is another. Without a directory they live in
+//! memory. Lifetimes: 10 years for the CA, 1 year for the others.
+
+mod files;
+mod kubeconfig;
+#[cfg(test)]
+mod tests;
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use jiff::{Span, Timestamp, ToSpan};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
+};
+use rustls::crypto::aws_lc_rs;
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{RootCertStore, ServerConfig};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificate};
+
+use crate::auth::MASTERS;
+use crate::auth::authn::LateVerifier;
+use files::Keep;
+
+pub(crate) use kubeconfig::{admin_kubeconfig, write_kubeconfig};
+
+/// A certificate with less than this left is made anew at the start.
+const RENEW_WITHIN_DAYS: i64 = 30;
+
+/// Why there are no certificates.
+#[derive(Debug, thiserror::Error)]
+pub enum PkiError {
+    /// A file cannot be read or written.
+    #[error("access {path}")]
+    File {
+        /// The file.
+        path: String,
+        /// The cause.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A file does not hold what it should.
+    #[error("{path} holds no usable {what}")]
+    Content {
+        /// The file.
+        path: String,
+        /// What it should hold.
+        what: &'static str,
+    },
+    /// A certificate cannot be made.
+    #[error("issue a certificate")]
+    Issue(#[source] rcgen::Error),
+    /// TLS does not take the certificates.
+    #[error("set up TLS")]
+    Tls(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// A certificate and its key, as PEM.
+#[derive(Clone)]
+pub(crate) struct Pair {
+    pub(crate) certificate: String,
+    pub(crate) key: String,
+}
+
+/// Every certificate that the server needs.
+#[derive(Clone, Debug)]
+pub(crate) struct Pki {
+    /// The CA's certificate, as PEM.
+    pub(crate) ca: String,
+    /// The serving pair; the certificate may be followed by its chain.
+    pub(crate) serving: Pair,
+    /// The administrator's pair.
+    pub(crate) admin: Pair,
+}
+
+// === impl Pair ===
+
+/// Never shows the key.
+impl std::fmt::Debug for Pair {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pair").finish_non_exhaustive()
+    }
+}
+
+// === impl Pki ===
+
+impl Pki {
+    /// Opens the certificates under `directory`, or makes them in memory; the serving certificate
+    /// is for `names`, which are host names and addresses.
+    ///
+    /// # Errors
+    /// When files cannot be read or written, or hold something else.
+    pub(crate) fn open(
+        directory: Option<&Path>,
+        names: &[String],
+        now: Timestamp,
+    ) -> Result<Self, PkiError> {
+        let keep = Keep::open(directory)?;
+        let ca = match keep.load("ca")? {
+            Some(pair) => pair,
+            None => keep.store("ca", new_ca(now)?)?,
+        };
+        let key = KeyPair::from_pem(&ca.key).map_err(|_| keep.unusable("ca.key", "private key"))?;
+        let issuer = Issuer::from_ca_cert_pem(&ca.certificate, key)
+            .map_err(|_| keep.unusable("ca.crt", "certificate"))?;
+        let serving = match keep.load("apiserver")? {
+            Some(pair) if fits(&pair, &ca, names, now) => pair,
+            _ => keep.store("apiserver", issue(&issuer, Leaf::Server(names), now)?)?,
+        };
+        let admin = match keep.load("admin")? {
+            Some(pair) if fits(&pair, &ca, &[], now) => pair,
+            _ => keep.store("admin", issue(&issuer, Leaf::Admin, now)?)?,
+        };
+        Ok(Self { ca: ca.certificate, serving, admin })
+    }
+
+    /// Replaces the serving pair by one from files.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub(crate) fn serve_files(&mut self, certificate: &Path, key: &Path) -> Result<(), PkiError> {
+        let (certificate, key) = (files::read(certificate)?, files::read(key)?);
+        self.serving = Pair { certificate, key };
+        Ok(())
+    }
+
+    /// Verifies client certificates by our CA.
+    ///
+    /// # Errors
+    /// When the CA is not usable.
+    pub(crate) fn client_verifier(&self) -> Result<Arc<dyn ClientCertVerifier>, PkiError> {
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(self.ca.as_bytes()) {
+            let certificate = certificate.map_err(|error| PkiError::Tls(Box::new(error)))?;
+            roots.add(certificate).map_err(|error| PkiError::Tls(Box::new(error)))?;
+        }
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+            .build()
+            .map_err(|error| PkiError::Tls(Box::new(error)))
+    }
+
+    /// The TLS settings of the listener: HTTP/2 and HTTP/1.1, client certificates on offer.
+    ///
+    /// # Errors
+    /// When the serving pair is not usable.
+    pub(crate) fn server_config(
+        &self,
+        verifier: Arc<dyn ClientCertVerifier>,
+    ) -> Result<ServerConfig, PkiError> {
+        let tls = |error: Box<dyn std::error::Error + Send + Sync>| PkiError::Tls(error);
+        let chain = CertificateDer::pem_slice_iter(self.serving.certificate.as_bytes())
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| tls(Box::new(error)))?;
+        let key = PrivateKeyDer::from_pem_slice(self.serving.key.as_bytes())
+            .map_err(|error| tls(Box::new(error)))?;
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| tls(Box::new(error)))?
+            .with_client_cert_verifier(Arc::new(LateVerifier(verifier)))
+            .with_single_cert(chain, key)
+            .map_err(|error| tls(Box::new(error)))?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(config)
+    }
+}
+
+/// What a leaf certificate is for.
+enum Leaf<'a> {
+    Server(&'a [String]),
+    Admin,
+}
+
+fn new_ca(now: Timestamp) -> Result<Pair, PkiError> {
+    let mut params = CertificateParams::default();
+    validity(&mut params, now, 3650.days());
+    params.distinguished_name.push(DnType::CommonName, "kcp-ca");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![
+        KeyUsagePurpose::DigitalSignature,
+        KeyUsagePurpose::KeyCertSign,
+        KeyUsagePurpose::CrlSign,
+    ];
+    let key = KeyPair::generate().map_err(PkiError::Issue)?;
+    let certificate = params.self_signed(&key).map_err(PkiError::Issue)?;
+    Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
+}
+
+fn issue(issuer: &Issuer<'_, KeyPair>, leaf: Leaf<'_>, now: Timestamp) -> Result<Pair, PkiError> {
+    let names = match &leaf {
+        Leaf::Server(names) => names.to_vec(),
+        Leaf::Admin => Vec::new(),
+    };
+    let mut params = CertificateParams::new(names).map_err(PkiError::Issue)?;
+    validity(&mut params, now, 365.days());
+    params.use_authority_key_identifier_extension = true;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    match leaf {
+        Leaf::Server(_) => {
+            params.distinguished_name.push(DnType::CommonName, "kcp-apiserver");
+            params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        }
+        Leaf::Admin => {
+            params.distinguished_name.push(DnType::CommonName, "kcp-admin");
+            params.distinguished_name.push(DnType::OrganizationName, MASTERS);
+            params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        }
+    }
+    let key = KeyPair::generate().map_err(PkiError::Issue)?;
+    let certificate = params.signed_by(&key, issuer).map_err(PkiError::Issue)?;
+    Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
+}
+
+/// From yesterday, as clocks differ, for so long.
+fn validity(params: &mut CertificateParams, now: Timestamp, length: Span) {
+    let day = |span: Span| {
+        let date = now.to_zoned(jiff::tz::TimeZone::UTC).date().saturating_add(span);
+        let (month, day) = (date.month().unsigned_abs(), date.day().unsigned_abs());
+        rcgen::date_time_ymd(date.year().into(), month, day)
+    };
+    params.not_before = day(-1.days());
+    params.not_after = day(length);
+}
+
+/// Whether a kept leaf is still good: by this CA, for exactly these names, and for some time yet.
+fn fits(leaf: &Pair, ca: &Pair, names: &[String], now: Timestamp) -> bool {
+    let der = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes());
+    let (Ok(leaf_der), Ok(ca_der)) = (der(&leaf.certificate), der(&ca.certificate)) else {
+        return false;
+    };
+    let (Ok((_, certificate)), Ok((_, authority))) =
+        (X509Certificate::from_der(&leaf_der), X509Certificate::from_der(&ca_der))
+    else {
+        return false;
+    };
+    let left = certificate.validity().not_after.timestamp() - now.as_second();
+    let mut held = names_of(&certificate);
+    let mut wanted = names.to_vec();
+    held.sort_unstable();
+    wanted.sort_unstable();
+    left > RENEW_WITHIN_DAYS * 86_400
+        && held == wanted
+        && key_ids(&certificate).0.is_some_and(|by| Some(by) == key_ids(&authority).1)
+        && KeyPair::from_pem(&leaf.key).is_ok_and(|key| {
+            key.public_key_raw() == &*certificate.public_key().subject_public_key.data
+        })
+}
+
+/// The host names and addresses of a certificate.
+fn names_of(certificate: &X509Certificate<'_>) -> Vec<String> {
+    let Ok(Some(names)) = certificate.subject_alternative_name() else {
+        return Vec::new();
+    };
+    let text = |name: &GeneralName<'_>| match name {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        GeneralName::IPAddress(bytes) => {
+            let address = match bytes.len() {
+                4 => <[u8; 4]>::try_from(*bytes).ok().map(IpAddr::from),
+                _ => <[u8; 16]>::try_from(*bytes).ok().map(IpAddr::from),
+            };
+            address.map(|address| address.to_string())
+        }
+        _ => None,
+    };
+    names.value.general_names.iter().filter_map(text).collect()
+}
+
+/// The identifiers of the key that signed a certificate and of its own key.
+fn key_ids<'c>(certificate: &'c X509Certificate<'_>) -> (Option<&'c [u8]>, Option<&'c [u8]>) {
+    let (mut signer, mut own) = (None, None);
+    for extension in certificate.extensions() {
+        match extension.parsed_extension() {
+            ParsedExtension::AuthorityKeyIdentifier(id) => {
+                signer = id.key_identifier.as_ref().map(|id| id.0);
+            }
+            ParsedExtension::SubjectKeyIdentifier(id) => own = Some(id.0),
+            _ => {}
+        }
+    }
+    (signer, own)
+}

@@ -1,0 +1,288 @@
+//! A running server: what it is made of, how it starts, and in which order it ends.
+//!
+//! The order of the end: readiness fails and watches end; no new connections; open ones answer
+//! what they have begun; background work ends; the store closes.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use runtime::Tasks;
+use schema::Types;
+use store::Store;
+use store::cache::Cache;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, info_span, warn};
+
+use crate::auth::authn::Authenticator;
+use crate::catalog::Catalog;
+use crate::clusters::virtuals::Virtuals;
+use crate::controllers;
+use crate::discovery::{self, Discovery};
+use crate::http::{self, App, AuditIds, Health};
+use crate::metrics::Metrics;
+use crate::openapi::OpenApi;
+use crate::pki::{self, Pki, PkiError};
+use crate::registry::Registry;
+
+/// How long open connections have to finish, and then background work.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// The API server, before it runs.
+#[derive(Debug)]
+pub struct Server;
+
+/// How a server is set up. Start from [`Server::builder`].
+#[derive(Clone, Debug)]
+pub struct Builder {
+    store: Arc<dyn Store>,
+    address: IpAddr,
+    port: u16,
+    root: Option<PathBuf>,
+    external_hostnames: Vec<String>,
+    tls_files: Option<(PathBuf, PathBuf)>,
+    admin_token: Option<String>,
+}
+
+/// A server that runs. Dropping it ends it without waiting; [`Running::shutdown`] waits.
+#[derive(Debug)]
+pub struct Running {
+    address: SocketAddr,
+    kubeconfig: String,
+    kubeconfig_path: Option<PathBuf>,
+    registry: Arc<Registry>,
+    store: Arc<dyn Store>,
+    ending: CancellationToken,
+    stop: CancellationToken,
+    connections: Tasks,
+    background: Tasks,
+}
+
+/// Why a server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Certificates.
+    #[error("prepare certificates")]
+    Pki(#[from] PkiError),
+    /// The address.
+    #[error("listen on {address}")]
+    Listen {
+        /// The address that was asked for.
+        address: SocketAddr,
+        /// The cause.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The store.
+    #[error("read the store")]
+    Store(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+// === impl Server ===
+
+impl Server {
+    /// A server over `store`: on a free loopback port, with certificates in memory.
+    pub fn builder(store: Arc<dyn Store>) -> Builder {
+        Builder {
+            store,
+            address: Ipv4Addr::LOCALHOST.into(),
+            port: 0,
+            root: None,
+            external_hostnames: Vec::new(),
+            tls_files: None,
+            admin_token: None,
+        }
+    }
+}
+
+// === impl Builder ===
+
+impl Builder {
+    /// The address to listen on.
+    #[must_use]
+    pub fn bind_address(mut self, address: IpAddr) -> Self {
+        self.address = address;
+        self
+    }
+
+    /// The port to listen on; 0 takes a free one.
+    #[must_use]
+    pub fn port(mut self, port: u16) -> Self {
+        self.port = port;
+        self
+    }
+
+    /// Where certificates and the administrator's kubeconfig are kept.
+    #[must_use]
+    pub fn root_directory(mut self, root: impl Into<PathBuf>) -> Self {
+        self.root = Some(root.into());
+        self
+    }
+
+    /// Names under which clients reach the server; the first is the kubeconfig's.
+    #[must_use]
+    pub fn external_hostnames(mut self, names: Vec<String>) -> Self {
+        self.external_hostnames = names;
+        self
+    }
+
+    /// A serving certificate and key from files, instead of our own.
+    #[must_use]
+    pub fn tls_files(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        self.tls_files = Some((certificate.into(), key.into()));
+        self
+    }
+
+    /// A bearer token of the administrator.
+    #[must_use]
+    pub fn admin_token(mut self, token: impl Into<String>) -> Self {
+        self.admin_token = Some(token.into());
+        self
+    }
+
+    /// Starts the server; it accepts connections when this returns.
+    ///
+    /// # Errors
+    /// When certificates, the address or the store cannot be had.
+    pub async fn start(self) -> Result<Running, StartError> {
+        let mut pki = Pki::open(self.root.as_deref(), &self.names(), Timestamp::now())?;
+        if let Some((certificate, key)) = &self.tls_files {
+            pki.serve_files(certificate, key)?;
+        }
+        let verifier = pki.client_verifier()?;
+        let tls = TlsAcceptor::from(Arc::new(pki.server_config(verifier.clone())?));
+        let address = SocketAddr::new(self.address, self.port);
+        let listen_error = |source| StartError::Listen { address, source };
+        let listener = http::bind(address).await.map_err(listen_error)?;
+        let address = listener.local_addr().map_err(listen_error)?;
+
+        let background = Tasks::new();
+        let registry = self.registry(&pki, address.port(), &background).await?;
+        let ending = CancellationToken::new();
+        let app = Arc::new(App {
+            catalog: registry.catalog().clone(),
+            openapi: Arc::new(OpenApi::new(registry.types().clone())),
+            registry: registry.clone(),
+            authenticator: Authenticator::new(verifier, self.admin_token.as_deref()),
+            metrics: Arc::new(Metrics::new()),
+            discovery: Discovery::default(),
+            health: Health::new(self.store.clone(), ending.clone()),
+            ending: ending.clone(),
+            ids: AuditIds::default(),
+        });
+        let kubeconfig = self.kubeconfig(&pki, address.port());
+        let kubeconfig_path = match &self.root {
+            Some(root) => Some(pki::write_kubeconfig(root, &kubeconfig)?),
+            None => None,
+        };
+        let (connections, stop) = (Tasks::new(), CancellationToken::new());
+        let listening = http::listen(listener, tls, app, connections.clone(), stop.clone());
+        drop(connections.spawn(info_span!("listener"), listening));
+        info!(%address, "listening");
+        Ok(Running {
+            address,
+            kubeconfig,
+            kubeconfig_path,
+            registry,
+            store: self.store,
+            ending,
+            stop,
+            connections,
+            background,
+        })
+    }
+
+    async fn registry(
+        &self,
+        pki: &Pki,
+        port: u16,
+        background: &Tasks,
+    ) -> Result<Arc<Registry>, StartError> {
+        let types = Types::builtin();
+        let store = self.store.clone();
+        let failed = |error: store::ReadError| StartError::Store(Box::new(error));
+        let overlay = Arc::new(Virtuals {
+            ca: pki.ca.as_str().into(),
+            port,
+            rv_base: store.identity().rv_base,
+            api_services: discovery::api_services(types.resources()),
+        });
+        let cache = Cache::start(store.clone(), overlay, background).await.map_err(failed)?;
+        let catalog = Arc::new(Catalog::new(&types, cache.clone()));
+        Ok(Arc::new(Registry::new(store, cache, types, catalog)))
+    }
+
+    /// The names and addresses of the serving certificate.
+    fn names(&self) -> Vec<String> {
+        let mut names = vec!["localhost".to_owned(), "127.0.0.1".into(), "::1".into()];
+        if !self.address.is_unspecified() {
+            names.push(self.address.to_string());
+        }
+        names.extend(self.external_hostnames.iter().cloned());
+        let mut known = std::collections::HashSet::new();
+        names.retain(|name| known.insert(name.clone()));
+        names
+    }
+
+    fn kubeconfig(&self, pki: &Pki, port: u16) -> String {
+        let host = self.external_hostnames.first().map_or("localhost", String::as_str);
+        let host = match host.parse::<std::net::Ipv6Addr>() {
+            Ok(address) => format!("[{address}]"),
+            Err(_) => host.to_owned(),
+        };
+        let ours = self.tls_files.is_none();
+        pki::admin_kubeconfig(pki, &format!("https://{host}:{port}"), ours)
+    }
+}
+
+// === impl Running ===
+
+impl Running {
+    /// Where the server listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The administrator's kubeconfig, as text.
+    pub fn kubeconfig(&self) -> &str {
+        &self.kubeconfig
+    }
+
+    /// Where that is kept, if anywhere.
+    pub fn kubeconfig_path(&self) -> Option<&Path> {
+        self.kubeconfig_path.as_deref()
+    }
+
+    /// The registry that answers, for programs that embed the server.
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    /// Ends the server in order, within seconds.
+    pub async fn shutdown(self) {
+        self.ending.cancel();
+        self.stop.cancel();
+        let open = self.connections.shutdown(DRAIN).await;
+        if open > 0 {
+            warn!(open, "connections did not finish in time");
+        }
+        let running = self.background.shutdown(DRAIN).await;
+        if running > 0 {
+            warn!(running, "background work did not finish in time");
+        }
+        self.store.close().await;
+        info!("ended");
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.ending.cancel();
+        self.stop.cancel();
+        self.connections.cancel();
+        self.background.cancel();
+    }
+}
