@@ -12,6 +12,7 @@ pub mod jsonpath;
 mod merge;
 pub mod model;
 pub mod openapi;
+pub mod proto;
 pub mod resource;
 pub mod table;
 pub mod types;
