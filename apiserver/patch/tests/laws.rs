@@ -176,6 +176,11 @@ fn nested(depth: usize) -> Value {
 }
 
 #[test]
+fn results_can_be_read_back() {
+    assert_eq!(MAX_DEPTH, machinery::json::Limits::default().max_depth);
+}
+
+#[test]
 fn depth_is_bounded() {
     let deep = nested(MAX_DEPTH + 1);
     let shallow = json!({});

@@ -2,7 +2,10 @@
 //
 // It reads cases (cases.json beside the tests of the crate `patch`), adds random ones made from a
 // fixed seed, applies each with upstream's implementation, and writes what came out, together with
-// the merge metadata of the types used, as a golden file.
+// the merge metadata of the types used, as a golden file:
+//
+//	D=../../../apiserver/patch/tests/data
+//	go run . -cases $D/cases.json -out $D/golden.json
 package main
 
 import (

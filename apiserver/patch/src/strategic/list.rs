@@ -1,5 +1,6 @@
 //! Lists that merge: by merge key, or as sets of scalars; and their order.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
@@ -45,6 +46,39 @@ pub(super) fn merge(
     order.arrange(merge_items(original, patch, key, field.schema)?)
 }
 
+/// The document's order, against which `$setElementOrder` weaves in the items that it lacks.
+///
+/// Upstream deletes items within the document's slice and appends new ones to it, so those that fit
+/// into the room that deletions left count as items of the document.
+fn server_order<'v>(
+    original: &'v [Value],
+    patch: &[Value],
+    field: FieldMerge<'_>,
+) -> Cow<'v, [Value]> {
+    let Some(key) = field.merge_key.filter(|_| field.strategy == Strategy::Merge) else {
+        return Cow::Borrowed(original);
+    };
+    let (marked, items): (Vec<_>, Vec<_>) =
+        patch.iter().partition(|item| item.get(PATCH).is_some());
+    let gone: HashSet<_> =
+        marked.iter().filter(|item| is_deletion(item)).filter_map(|item| item.get(key)).collect();
+    if gone.is_empty() {
+        return Cow::Borrowed(original);
+    }
+    let mut order: Vec<Value> = original.to_vec();
+    order.retain(|item| item.get(key).is_none_or(|value| !gone.contains(value)));
+    let room = original.len() - order.len();
+    if marked.iter().all(|item| is_deletion(item)) {
+        let mut known: HashSet<Value> =
+            order.iter().filter_map(|item| item.get(key)).cloned().collect();
+        let is_new =
+            |item: &&&Value| item.get(key).is_some_and(|value| known.insert(value.clone()));
+        let new: Vec<Value> = items.iter().filter(is_new).take(room).copied().cloned().collect();
+        order.extend(new);
+    }
+    Cow::Owned(order)
+}
+
 /// Handles all `$setElementOrder` of a patch: merges the lists that they are about, puts them in
 /// order, and takes both out of the patch.
 pub(super) fn merge_ordered(
@@ -66,14 +100,17 @@ pub(super) fn merge_ordered(
             check_order(change, &order, key)?;
         }
         match (current, change) {
-            (Some(current), change) => {
-                let kind = item_kind(current, change.as_deref().unwrap_or_default())?;
-                let orders = Orders::new(&order, current, key, kind)?;
-                let merged = match change {
-                    Some(change) => merge(std::mem::take(current), change, field, false)?,
-                    None => std::mem::take(current),
-                };
+            (Some(current), Some(change)) => {
+                let kind = item_kind(current, &change)?;
+                let server = server_order(current, &change, field);
+                let orders = Orders::new(&order, &server, key, kind)?;
+                let merged = merge(std::mem::take(current), change, field, false)?;
                 *current = orders.arrange(merged)?;
+            }
+            (Some(current), None) => {
+                let kind = item_kind(current, &[])?;
+                let orders = Orders::new(&order, current, key, kind)?;
+                *current = orders.arrange(std::mem::take(current))?;
             }
             (None, Some(change)) => {
                 let kind = item_kind(&change, &[])?;
