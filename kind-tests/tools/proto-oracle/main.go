@@ -2,7 +2,11 @@
 //
 // For every kind in the data files of the crate `schema` it makes an object with only zero values
 // and one with every field set; it adds the objects of samples.json, and writes the protobuf bytes
-// and the JSON of each, as Go has them, into a golden file.
+// and the JSON of each, as Go has them, into a golden file:
+//
+//	S=../../../apiserver/schema
+//	D=$S/tests/data/proto
+//	go run . -data $S/data/types -samples $D/samples.json -out $D/golden.json
 package main
 
 import (
