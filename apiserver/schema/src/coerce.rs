@@ -5,7 +5,9 @@
 //! have their canonical text; lists and maps without items are nil, as they are after a journey
 //! through protobuf, the form in which upstream stores built-in kinds. It is idempotent.
 
+mod bytes;
 mod scalar;
+mod time;
 
 use std::fmt::Write as _;
 
@@ -46,8 +48,8 @@ struct Walk<'s> {
     mode: CoerceMode,
     /// The path with list indexes and map keys, of which unknown fields are told.
     path: String,
-    /// The struct fields on the way, of which Go's type errors tell.
-    fields: Vec<&'s Field>,
+    /// The structs and their fields on the way, of which Go's type errors tell.
+    fields: Vec<(TypeId, FieldRef)>,
     /// The struct whose field is being read.
     owner: Option<TypeId>,
     unknown: Vec<Unknown>,
@@ -142,7 +144,7 @@ impl<'s> Walk<'s> {
         let field = self.pool.declared(found);
         let (length, owner) = (self.path.len(), self.owner);
         push_key(&mut self.path, name);
-        self.fields.push(field);
+        self.fields.push((id, found));
         self.owner = Some(id);
         let name = field.extra().go.as_deref();
         self.value(Declared { shape: &field.shape, name, depth: 0 }, value)?;
@@ -181,6 +183,7 @@ impl<'s> Walk<'s> {
                     let length = self.path.len();
                     push_key(&mut self.path, key);
                     self.value(item, value)?;
+                    fill_entry(item.shape, value);
                     self.path.truncate(length);
                 }
                 Ok(())
@@ -209,6 +212,20 @@ impl<'s> Walk<'s> {
         id: TypeId,
         value: &mut Value,
     ) -> Result<(), DecodeError> {
+        // Types with two forms read themselves upstream, and report nothing.
+        let mode = std::mem::replace(&mut self.mode, CoerceMode::Drop);
+        let result = self.union_parts(declared, union, id, value);
+        self.mode = mode;
+        result
+    }
+
+    fn union_parts(
+        &mut self,
+        declared: Declared<'s>,
+        union: Union,
+        id: TypeId,
+        value: &mut Value,
+    ) -> Result<(), DecodeError> {
         match (union, value) {
             (_, Value::Object(object)) => self.object(id, object),
             (Union::SchemaOrBool, Value::Bool(_)) => Ok(()),
@@ -226,6 +243,22 @@ impl<'s> Walk<'s> {
             }
             (_, other) => Err(self.mismatch(other, declared)),
         }
+    }
+
+    /// Go names the inlined structs between a struct and its field.
+    fn push_field(&self, text: &mut String, mut within: TypeId, field: FieldRef) {
+        while within != field.owner {
+            let inlined = self.pool.get(within).fields.iter().filter(|f| f.inline);
+            let structs = inlined.filter_map(|f| crate::data::struct_of(&f.shape));
+            let holds =
+                |id: &TypeId| self.pool.get(*id).flat.iter().any(|r| r.owner == field.owner);
+            let Some(next) = { structs }.find(holds) else { break };
+            text.push('.');
+            text.push_str(self.pool.get(next).short_name());
+            within = next;
+        }
+        text.push('.');
+        text.push_str(&self.pool.declared(field).name);
     }
 
     fn report(&mut self, name: &str) {
@@ -255,10 +288,9 @@ impl<'s> Walk<'s> {
         match self.owner {
             None => text.push_str("value"),
             Some(owner) => {
-                let _ = write!(text, "struct field {}.", self.pool.get(owner).short_name());
-                for (at, field) in self.fields.iter().enumerate() {
-                    text.push_str(if at == 0 { "" } else { "." });
-                    text.push_str(&field.name);
+                let _ = write!(text, "struct field {}", self.pool.get(owner).short_name());
+                for (within, field) in &self.fields {
+                    self.push_field(&mut text, *within, *field);
                 }
             }
         }
@@ -321,6 +353,17 @@ pub(crate) fn zero(shape: &Shape) -> Value {
         Shape::Struct(_) => Value::Object(Map::new()),
         Shape::List(_) | Shape::Map(_) | Shape::Union(..) => Value::Null,
         Shape::Scalar(scalar) => scalar.zero(),
+    }
+}
+
+/// Protobuf knows no nil in the entries of a map.
+fn fill_entry(shape: &Shape, value: &mut Value) {
+    if value.is_null() {
+        match shape {
+            Shape::Scalar(Scalar::Bytes) => *value = Value::String(String::new()),
+            Shape::Scalar(Scalar::Strings) => *value = Value::Array(Vec::new()),
+            _ => {}
+        }
     }
 }
 

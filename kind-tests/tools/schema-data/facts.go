@@ -78,6 +78,12 @@ func modelName(t reflect.Type) string {
 }
 
 func (g *generator) add(t reflect.Type) (*typeFacts, error) {
+	return g.addInlined(t, &published{})
+}
+
+// addInlined describes a type; a type that is only ever inlined isn't published itself, but its
+// fields are, in the type around it.
+func (g *generator) addInlined(t reflect.Type, around *published) (*typeFacts, error) {
 	if known, ok := g.types[t]; ok {
 		return known, nil
 	}
@@ -85,7 +91,7 @@ func (g *generator) add(t reflect.Type) (*typeFacts, error) {
 	g.types[t] = facts
 	doc := g.published[facts.Name]
 	if doc == nil {
-		doc = &published{}
+		doc = around
 	}
 	facts.Atomic = doc.MapType == "atomic"
 	for i := range t.NumField() {
@@ -123,6 +129,11 @@ func (g *generator) field(f reflect.StructField, doc *published) (fieldFacts, bo
 	if t.Kind() == reflect.Pointer {
 		out.Ptr = true
 		t = t.Elem()
+	}
+	if out.Inline {
+		if _, err := g.addInlined(t, doc); err != nil {
+			return out, false, err
+		}
 	}
 	expr, err := g.expr(t)
 	if err != nil {
@@ -244,7 +255,9 @@ func goName(t reflect.Type) string {
 
 // derivedName is what the reader makes of a type expression.
 func derivedName(t reflect.Type) string {
-	if _, special := scalars[t.PkgPath()+"."+t.Name()]; special {
+	if scalar, special := scalars[t.PkgPath()+"."+t.Name()]; scalar == "strings" {
+		return "[]string"
+	} else if special {
 		return t.String()
 	}
 	switch t.Kind() {

@@ -1,14 +1,13 @@
 //! Scalars: what Go reads, and the text that it writes.
 
-use base64::DecodeError as Base64Error;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use machinery::quantity::Quantity;
 use machinery::time::{MicroTime, Time};
 use serde_json::{Number, Value};
 
-use super::{Declared, DecodeError, Walk};
+use super::{Declared, DecodeError, Walk, bytes, time};
 use crate::model::Scalar;
+
+const ZERO_TIMES: [&str; 2] = ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000000Z"];
 
 // === impl Walk ===
 
@@ -33,17 +32,20 @@ impl<'s> Walk<'s> {
                 let int = Declared { name: Some("int32"), depth: 0, ..declared };
                 return self.integer(int, Scalar::Int32, number);
             }
-            (Scalar::Bytes, Value::String(text)) => base64_text(text)?,
-            (Scalar::Time, Value::String(text)) => {
-                let time = Time::parse(text).map_err(|e| fault(&e))?;
-                time.to_string()
-            }
-            (Scalar::MicroTime, Value::String(text)) => {
-                let time = MicroTime::parse(text).map_err(|e| fault(&e))?;
-                time.to_string()
-            }
+            (Scalar::Bytes, Value::String(text)) => bytes::canonical(text).map_err(|at| {
+                DecodeError(format!("illegal base64 data at input byte {at}").into())
+            })?,
+            (Scalar::Bytes, Value::Array(numbers)) => self.byte_list(declared, numbers)?,
+            (Scalar::Time, Value::String(text)) => match Time::parse(text) {
+                Ok(parsed) => parsed.to_string(),
+                Err(_) => return Err(DecodeError(time::complaint(text, false).into())),
+            },
+            (Scalar::MicroTime, Value::String(text)) => match MicroTime::parse(text) {
+                Ok(parsed) => parsed.to_string(),
+                Err(_) => return Err(DecodeError(time::complaint(text, true).into())),
+            },
             (Scalar::Quantity, Value::String(text)) => quantity_text(text)?,
-            (Scalar::Quantity, Value::Number(number)) => quantity_text(&number.to_string())?,
+            (Scalar::Quantity, other) => quantity_text(&other.to_string())?,
             (Scalar::Duration, Value::String(text)) => {
                 return if is_duration(text) {
                     Ok(())
@@ -69,10 +71,26 @@ impl<'s> Walk<'s> {
             }
         };
         match value {
+            // Go's zero time is nil.
+            _ if ZERO_TIMES.contains(&&*canonical) => *value = Value::Null,
             Value::String(text) if *text == canonical => {}
             _ => *value = Value::String(canonical),
         }
         Ok(())
+    }
+
+    fn byte_list(&self, declared: Declared<'s>, numbers: &[Value]) -> Result<String, DecodeError> {
+        let item = Declared { name: Some("uint8"), depth: 0, ..declared };
+        let byte = |value: &Value| match value {
+            Value::Null => Ok(0),
+            Value::Number(number) => {
+                let small = number.as_u64().and_then(|n| u8::try_from(n).ok());
+                small.ok_or_else(|| self.cannot(&format!("number {number}"), "uint8"))
+            }
+            other => Err(self.mismatch(other, item)),
+        };
+        let list: Vec<u8> = numbers.iter().map(byte).collect::<Result<_, _>>()?;
+        Ok(bytes::from_list(&list))
     }
 
     fn integer(
@@ -151,27 +169,6 @@ fn fault(error: &dyn std::fmt::Display) -> DecodeError {
 
 fn quantity_text(text: &str) -> Result<String, DecodeError> {
     Quantity::parse(text).map(|q| q.to_string()).map_err(|e| fault(&e))
-}
-
-/// Go's decoder skips line breaks and wants padding.
-fn base64_text(text: &str) -> Result<String, DecodeError> {
-    let plain: String;
-    let compact = if text.contains(['\r', '\n']) {
-        plain = text.replace(['\r', '\n'], "");
-        &plain
-    } else {
-        text
-    };
-    match STANDARD.decode(compact) {
-        Ok(bytes) => Ok(STANDARD.encode(bytes)),
-        Err(error) => {
-            let at = match error {
-                Base64Error::InvalidByte(at, _) => at,
-                _ => compact.len(),
-            };
-            Err(DecodeError(format!("illegal base64 data at input byte {at}").into()))
-        }
-    }
 }
 
 /// Go's `time.ParseDuration`: numbers with units, as `1h30m`, or a bare `0`.
