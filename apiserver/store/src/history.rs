@@ -132,20 +132,26 @@ impl History {
         Recent::Changes(changes)
     }
 
-    /// Calls `visit` with each change after `position`, oldest first; `false` when the ring does
-    /// not reach back to it, and then nothing was visited.
-    pub(crate) fn visit_after(&self, position: Revision, mut visit: impl FnMut(&Change)) -> bool {
+    /// Calls `visit` with the changes after `position` and up to `until`, oldest first, as far as
+    /// the ring has them: all those after the revision that it returns.
+    pub(crate) fn visit(
+        &self,
+        position: Revision,
+        until: Revision,
+        visit: impl FnMut(&Change),
+    ) -> Revision {
         // The commits are shared out first: visiting must not hold the lock that writers need.
-        let commits = {
+        let (commits, start) = {
             let ring = self.ring.read();
-            if position < ring.before {
-                return false;
+            let start = position.max(ring.before);
+            if ring.last() < until || start >= until {
+                return until.max(position);
             }
-            let start = ring.index(position).min(ring.commits.len());
-            ring.commits.range(start..).map(|commit| commit.changes.clone()).collect::<Vec<_>>()
+            let commits = ring.commits.range(ring.index(start)..ring.index(until));
+            (commits.map(|commit| commit.changes.clone()).collect::<Vec<_>>(), start)
         };
-        commits.iter().flat_map(|changes| changes.iter()).for_each(&mut visit);
-        true
+        commits.iter().flat_map(|changes| changes.iter()).for_each(visit);
+        start
     }
 
     /// Forgets the commits up to `revision`.

@@ -6,6 +6,9 @@
 
 pub mod cache;
 mod commit;
+#[cfg(test)]
+mod conformance;
+pub mod embedded;
 mod error;
 mod history;
 mod key;
@@ -20,6 +23,7 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 
 pub use commit::{MAX_COMMIT_BYTES, MAX_COMMIT_OPS};
+pub use embedded::{EmbeddedOptions, EmbeddedStore, OpenError};
 pub use error::{Cause, CommitError, ReadError};
 pub use key::{Key, KeyPrefix};
 pub use memory::MemoryStore;

@@ -123,7 +123,7 @@ impl Store for MemoryStore {
                 undo.replaced(previous.clone());
             }
         };
-        self.history.visit_after(at, visit);
+        self.history.visit(at, state.revision, visit);
         let Ok(page) = undo.page(present.map(Ok::<_, Infallible>));
         Ok(page)
     }

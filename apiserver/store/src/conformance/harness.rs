@@ -1,0 +1,151 @@
+//! Fixtures, and short words for what the cases say often.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use runtime::Tasks;
+use tempfile::TempDir;
+use tracing::Span;
+
+use crate::{
+    Change, CommitError, Compare, Expect, Key, KeyPrefix, Op, Range, ReadError, Record, Revision,
+    Store, Txn, WatchMessage,
+};
+
+/// How long anything may take before a case fails.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A fresh store and what it needs to live.
+pub(crate) struct Fixture {
+    pub(crate) store: Arc<dyn Store>,
+    tasks: Tasks,
+    _directory: Option<TempDir>,
+}
+
+/// A watch of the cases' own resources.
+pub(crate) struct Watch(BoxStream<'static, Result<WatchMessage, ReadError>>);
+
+impl Fixture {
+    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, tasks: Tasks::new(), _directory: None }
+    }
+
+    pub(crate) fn keeping(self, directory: TempDir) -> Self {
+        Self { _directory: Some(directory), ..self }
+    }
+
+    /// Adds a writer of a resource that no case reads, about once a millisecond.
+    pub(crate) fn with_second_writer(self) -> Self {
+        let store = self.store.clone();
+        let mut pace = tokio::time::interval(Duration::from_millis(1));
+        self.tasks.spawn(Span::none(), async move {
+            for round in 0_u64.. {
+                pace.tick().await;
+                let put = put(&key("noise", &format!("n{}", round % 7)), &round.to_string());
+                if store.commit(Txn { compares: vec![], ops: vec![put] }).await.is_err() {
+                    break;
+                }
+            }
+        });
+        self
+    }
+
+    pub(crate) async fn end(self) {
+        self.store.close().await;
+        assert_eq!(self.tasks.shutdown(PATIENCE).await, 0);
+    }
+
+    pub(crate) async fn commit(
+        &self,
+        compares: &[(&Key, Expect)],
+        ops: Vec<Op>,
+    ) -> Result<Revision, CommitError> {
+        let compares =
+            compares.iter().map(|(key, expect)| Compare { key: (*key).clone(), expect: *expect });
+        self.store.commit(Txn { compares: compares.collect(), ops }).await
+    }
+
+    pub(crate) async fn put(&self, key: &Key, value: &str) -> Revision {
+        self.commit(&[], vec![put(key, value)]).await.unwrap()
+    }
+
+    pub(crate) async fn delete(&self, key: &Key) -> Revision {
+        self.commit(&[], vec![delete(key)]).await.unwrap()
+    }
+
+    /// Names, values and revisions under a prefix.
+    pub(crate) async fn list(&self, prefix: KeyPrefix, at: Option<Revision>) -> Vec<Record> {
+        let page = self.store.range(Range { prefix, after: None, limit: 0 }, at).await.unwrap();
+        assert!(!page.more);
+        assert!(at.is_none_or(|at| at == page.revision));
+        page.records
+    }
+
+    pub(crate) async fn watch(&self, after: Revision) -> Watch {
+        Watch(self.store.watch(after).await.unwrap())
+    }
+}
+
+impl Watch {
+    /// The next message, whatever it is.
+    pub(crate) async fn message(&mut self) -> Result<WatchMessage, ReadError> {
+        let next = tokio::time::timeout(PATIENCE, self.0.next()).await;
+        next.expect("a message in time").expect("a watch does not end without an error")
+    }
+
+    /// All changes until those of `revision` have come, without those of the second writer.
+    ///
+    /// Checks that revisions rise, and that those of one commit come in one message.
+    pub(crate) async fn until(&mut self, revision: Revision) -> Vec<Change> {
+        let mut all = Vec::<Change>::new();
+        let mut reached = Revision(0);
+        while reached < revision {
+            match self.message().await.unwrap() {
+                WatchMessage::Progress(progress) => {
+                    assert!(progress >= reached, "progress goes back");
+                    reached = progress;
+                }
+                WatchMessage::Changes(changes) => {
+                    assert!(changes.is_sorted_by_key(|change| change.revision));
+                    let first = changes.first().expect("no message is empty").revision;
+                    assert!(first > reached, "the commit {first} comes twice or in two messages");
+                    reached = changes.last().unwrap().revision;
+                    all.extend(changes);
+                }
+            }
+        }
+        all.retain(|change| change.key.resource_part() != "core/noise");
+        all
+    }
+}
+
+pub(crate) fn key(resource: &str, name: &str) -> Key {
+    Key::parse(format!("core/{resource}/root/ns/{name}").into()).unwrap()
+}
+
+pub(crate) fn prefix(resource: &str) -> KeyPrefix {
+    KeyPrefix::resource(&machinery::GroupResource::new("", resource))
+}
+
+pub(crate) fn put(key: &Key, value: &str) -> Op {
+    Op::Put { key: key.clone(), value: Bytes::copy_from_slice(value.as_bytes()) }
+}
+
+pub(crate) fn delete(key: &Key) -> Op {
+    Op::Delete { key: key.clone() }
+}
+
+pub(crate) fn record(key: &Key, value: &str, revision: Revision) -> Record {
+    Record { key: key.clone(), value: Bytes::copy_from_slice(value.as_bytes()), revision }
+}
+
+/// The record that a commit met instead of what it expected.
+pub(crate) fn conflict(result: Result<Revision, CommitError>, on: &Key) -> Option<Record> {
+    match result {
+        Err(CommitError::Conflict { key, current }) if key == *on => current.map(|record| *record),
+        other => panic!("expected a conflict on {on}, got {other:?}"),
+    }
+}

@@ -1,0 +1,198 @@
+//! The bytes on disk: tables, keys of `meta`, and the encoding of records and log entries.
+//!
+//! `FORMAT.md` describes what this file encodes; a change here is a change there.
+
+use bytes::Bytes;
+use redb::TableDefinition;
+
+use crate::{Change, Key, Record, Revision};
+
+/// A table from bytes to bytes.
+pub(crate) type BytesTable = TableDefinition<'static, &'static [u8], &'static [u8]>;
+
+/// What the store was made with and how it stands.
+pub(crate) const META: BytesTable = TableDefinition::new("meta");
+/// The present records by key.
+pub(crate) const OBJECTS: BytesTable = TableDefinition::new("objects");
+/// The changes of each commit by its revision.
+pub(crate) const LOG: TableDefinition<'static, u64, &'static [u8]> = TableDefinition::new("log");
+
+/// `major.minor` as decimal text.
+pub(crate) const META_FORMAT: &[u8] = b"format";
+/// The hub's UID as text.
+pub(crate) const META_HUB_UID: &[u8] = b"hub_uid";
+/// Eight bytes, big-endian.
+pub(crate) const META_RV_BASE: &[u8] = b"rv_base";
+/// Eight bytes, big-endian: the oldest revision whose state can be read.
+pub(crate) const META_OLDEST: &[u8] = b"oldest";
+
+/// The major version that is read, and written into new stores.
+pub(crate) const MAJOR: u32 = 1;
+/// The minor version that is written into new stores.
+pub(crate) const MINOR: u32 = 0;
+
+/// Revision and flags before the value of a record.
+const RECORD_HEAD: usize = 9;
+/// Time and number of changes before the changes of a log entry.
+const ENTRY_HEAD: usize = 12;
+
+const HAS_VALUE: u8 = 1;
+const HAS_PREVIOUS: u8 = 2;
+
+/// Bytes that cannot have been written by any version of this format.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Malformed(&'static str);
+
+/// A log entry before anything is copied out of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry<'a> {
+    /// When it was committed, in milliseconds since 1970.
+    pub(crate) time: u64,
+    count: u32,
+    changes: &'a [u8],
+}
+
+/// A change before anything is copied out of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RawChange<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) value: Option<&'a [u8]>,
+    pub(crate) previous: Option<(Revision, &'a [u8])>,
+}
+
+/// Writes a record's bytes over `out`.
+pub(crate) fn encode_record(out: &mut Vec<u8>, revision: Revision, value: &[u8]) {
+    out.clear();
+    out.extend_from_slice(&revision.0.to_be_bytes());
+    out.push(0);
+    out.extend_from_slice(value);
+}
+
+/// Revision and value of a record's bytes. Flags are for later minor versions, which may not change
+/// what the value means.
+pub(crate) fn decode_record(bytes: &[u8]) -> Result<(Revision, &[u8]), Malformed> {
+    let mut rest = bytes;
+    let revision = take_u64(&mut rest)?;
+    let value = bytes.get(RECORD_HEAD..).ok_or(Malformed("record is cut short"))?;
+    Ok((Revision(revision), value))
+}
+
+/// Writes a log entry's bytes over `out`.
+pub(crate) fn encode_entry(out: &mut Vec<u8>, time: u64, changes: &[Change]) {
+    out.clear();
+    out.extend_from_slice(&time.to_be_bytes());
+    put_length(out, changes.len());
+    for change in changes {
+        let start = out.len();
+        put_length(out, 0);
+        let has_value = if change.value.is_some() { HAS_VALUE } else { 0 };
+        let has_previous = if change.previous.is_some() { HAS_PREVIOUS } else { 0 };
+        out.push(has_value | has_previous);
+        put_bytes(out, change.key.as_bytes());
+        if let Some(previous) = &change.previous {
+            out.extend_from_slice(&previous.revision.0.to_be_bytes());
+        }
+        if let Some(value) = &change.value {
+            put_bytes(out, value);
+        }
+        if let Some(previous) = &change.previous {
+            put_bytes(out, &previous.value);
+        }
+        let length = u32::try_from(out.len() - start - 4).expect("a commit is bounded");
+        out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+    }
+}
+
+// === impl Entry ===
+
+impl<'a> Entry<'a> {
+    /// Reads the head of a log entry.
+    pub(crate) fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut rest = bytes;
+        let time = take_u64(&mut rest)?;
+        let count = take_u32(&mut rest)?;
+        let changes = bytes.get(ENTRY_HEAD..).ok_or(Malformed("log entry is cut short"))?;
+        Ok(Self { time, count, changes })
+    }
+
+    /// The changes, in the order in which they were asked for.
+    pub(crate) fn changes(self) -> impl Iterator<Item = Result<RawChange<'a>, Malformed>> {
+        let mut rest = self.changes;
+        (0..self.count).map(move |_| RawChange::take(&mut rest))
+    }
+}
+
+// === impl RawChange ===
+
+impl<'a> RawChange<'a> {
+    /// Reads a change; what a later minor version may have put behind its fields is passed over.
+    fn take(rest: &mut &'a [u8]) -> Result<Self, Malformed> {
+        let mut body = take_bytes(rest)?;
+        let flags = take(&mut body, 1)?[0];
+        let key = take_bytes(&mut body)?;
+        let revision = match flags & HAS_PREVIOUS {
+            0 => None,
+            _ => Some(Revision(take_u64(&mut body)?)),
+        };
+        let value = match flags & HAS_VALUE {
+            0 => None,
+            _ => Some(take_bytes(&mut body)?),
+        };
+        let previous = match revision {
+            None => None,
+            Some(revision) => Some((revision, take_bytes(&mut body)?)),
+        };
+        Ok(Self { key, value, previous })
+    }
+
+    /// Copies the change out; `None` when its key is of a form that only a later version knows.
+    ///
+    /// Each value gets memory of its own, so that who keeps one does not keep the entry.
+    pub(crate) fn to_change(self, revision: Revision) -> Option<Change> {
+        let key = Key::parse(Bytes::copy_from_slice(self.key))?;
+        let value = self.value.map(Bytes::copy_from_slice);
+        let previous = self.previous_record(&key);
+        Some(Change { key, value, previous, revision })
+    }
+
+    /// Copies the previous record out.
+    pub(crate) fn previous_record(self, key: &Key) -> Option<Record> {
+        let (revision, value) = self.previous?;
+        Some(Record { key: key.clone(), value: Bytes::copy_from_slice(value), revision })
+    }
+}
+
+fn put_length(out: &mut Vec<u8>, length: usize) {
+    let length = u32::try_from(length).expect("a commit is bounded");
+    out.extend_from_slice(&length.to_be_bytes());
+}
+
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_length(out, bytes.len());
+    out.extend_from_slice(bytes);
+}
+
+fn take<'a>(rest: &mut &'a [u8], count: usize) -> Result<&'a [u8], Malformed> {
+    let (head, tail) = rest.split_at_checked(count).ok_or(Malformed("bytes are cut short"))?;
+    *rest = tail;
+    Ok(head)
+}
+
+fn take_u32(rest: &mut &[u8]) -> Result<u32, Malformed> {
+    let bytes = take(rest, 4)?;
+    Ok(u32::from_be_bytes(bytes.try_into().expect("four bytes were taken")))
+}
+
+fn take_u64(rest: &mut &[u8]) -> Result<u64, Malformed> {
+    let bytes = take(rest, 8)?;
+    Ok(u64::from_be_bytes(bytes.try_into().expect("eight bytes were taken")))
+}
+
+fn take_bytes<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], Malformed> {
+    let length = take_u32(rest)?;
+    take(rest, usize::try_from(length).unwrap_or(usize::MAX))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+use proptest::prelude::{Strategy, any, prop, proptest};
+
+use super::*;
+
+fn key(name: &str) -> Key {
+    Key::parse(format!("core/configmaps/root/ns/{name}").into()).unwrap()
+}
+
+fn changes() -> impl Strategy<Value = Vec<Change>> {
+    let value = || prop::collection::vec(any::<u8>(), 0..40).prop_map(Bytes::from);
+    let change =
+        ("[a-z]{1,9}", prop::option::of(value()), prop::option::of((any::<u64>(), value())));
+    let change = change.prop_map(|(name, value, previous)| Change {
+        key: key(&name),
+        value,
+        previous: previous.map(|(revision, value)| Record {
+            key: key(&name),
+            value,
+            revision: Revision(revision),
+        }),
+        revision: Revision(7),
+    });
+    prop::collection::vec(change, 0..4)
+}
+
+fn decode(bytes: &[u8]) -> Result<(u64, Vec<Change>), Malformed> {
+    let entry = Entry::decode(bytes)?;
+    let changes = entry.changes().collect::<Result<Vec<_>, _>>()?;
+    Ok((entry.time, changes.into_iter().filter_map(|raw| raw.to_change(Revision(7))).collect()))
+}
+
+proptest! {
+    #[test]
+    fn entries_round_trip(time: u64, changes in changes()) {
+        let mut bytes = Vec::new();
+        encode_entry(&mut bytes, time, &changes);
+        assert_eq!(decode(&bytes).unwrap(), (time, changes));
+    }
+
+    #[test]
+    fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+        // Any answer is right, as long as there is one.
+        assert!(decode(&bytes).map_or_else(|error| !error.0.is_empty(), |_| bytes.len() >= 12));
+        assert_eq!(decode_record(&bytes).is_ok(), bytes.len() >= 9);
+    }
+
+    #[test]
+    fn cut_entries_are_told(changes in changes(), cut: prop::sample::Index) {
+        let mut bytes = Vec::new();
+        encode_entry(&mut bytes, 1, &changes);
+        bytes.truncate(cut.index(bytes.len()));
+        assert!(decode(&bytes).is_err());
+    }
+}
+
+#[test]
+fn what_a_later_minor_adds_is_passed_over() {
+    let change =
+        Change { key: key("a"), value: Some("v".into()), previous: None, revision: Revision(7) };
+    let mut bytes = Vec::new();
+    encode_entry(&mut bytes, 1, std::slice::from_ref(&change));
+    // A field behind the change's own, and something behind all changes.
+    let length = u32::try_from(bytes.len() - ENTRY_HEAD - 4 + 3).unwrap();
+    bytes[ENTRY_HEAD..ENTRY_HEAD + 4].copy_from_slice(&length.to_be_bytes());
+    bytes.extend_from_slice(b"newtail");
+    assert_eq!(decode(&bytes).unwrap(), (1, vec![change]));
+
+    // A key of unknown form is not shown.
+    let mut bytes = Vec::new();
+    bytes.extend_from_slice(&1_u64.to_be_bytes());
+    bytes.extend_from_slice(&1_u32.to_be_bytes());
+    let mut body = vec![0];
+    put_bytes(&mut body, b"six/segments/are/not/known/yet");
+    put_bytes(&mut bytes, &body);
+    assert_eq!(decode(&bytes).unwrap(), (1, vec![]));
+}
+
+#[test]
+fn records_round_trip() {
+    let mut bytes = Vec::new();
+    encode_record(&mut bytes, Revision(5), b"value");
+    assert_eq!(bytes, b"\0\0\0\0\0\0\0\x05\0value");
+    assert_eq!(decode_record(&bytes).unwrap(), (Revision(5), b"value".as_slice()));
+}
