@@ -50,7 +50,7 @@ use request_info::{PathError, RequestInfo, Verb, decode_path};
 
 pub(crate) use audit::AuditIds;
 pub(crate) use health::Health;
-pub(crate) use listener::{bind, listen};
+pub(crate) use listener::{Ends, bind, listen};
 
 /// Longest time for an answer other than a watch; also that of a request which does not say.
 const MAX_TIME: Duration = Duration::from_secs(60);

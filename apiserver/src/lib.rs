@@ -1,1 +1,24 @@
 //! A minimal Kubernetes API server with many cheap, isolated logical clusters.
+//!
+//! It is a library first: [`Server::builder`] takes a store and gives a running server; the
+//! program `kcp-apiserver` only reads flags ([`Args`]). A request enters at `http.rs`, is told
+//! apart by `http/request_info.rs`, let in by `auth`, and answered by `registry` out of the
+//! store's cache. Dependencies point one way: `http` to `auth` and `registry`, these to `catalog`
+//! and `clusters`, and all of them to the crates below.
+
+mod args;
+pub mod auth;
+pub mod catalog;
+pub mod clusters;
+mod controllers;
+mod discovery;
+mod http;
+pub mod metrics;
+mod openapi;
+mod pki;
+pub mod registry;
+mod serve;
+
+pub use args::Args;
+pub use pki::PkiError;
+pub use serve::{Builder, Running, Server, StartError};

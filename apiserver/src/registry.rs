@@ -11,10 +11,11 @@ mod decode;
 mod delete;
 mod error;
 mod guard;
+mod inside;
 mod patch;
 mod read;
-mod review;
 mod request;
+mod review;
 mod select;
 mod strategy;
 mod update;
@@ -96,7 +97,7 @@ impl Registry {
     }
 
     /// The resource as errors name it.
-    fn group_resource(resource: &ResourceDef) -> GroupResource {
+    pub(crate) fn group_resource(resource: &ResourceDef) -> GroupResource {
         GroupResource { group: resource.group.clone(), resource: resource.plural.clone() }
     }
 

@@ -57,6 +57,7 @@ pub struct Running {
     store: Arc<dyn Store>,
     ending: CancellationToken,
     stop: CancellationToken,
+    cut: CancellationToken,
     connections: Tasks,
     background: Tasks,
 }
@@ -178,8 +179,10 @@ impl Builder {
             Some(root) => Some(pki::write_kubeconfig(root, &kubeconfig)?),
             None => None,
         };
-        let (connections, stop) = (Tasks::new(), CancellationToken::new());
-        let listening = http::listen(listener, tls, app, connections.clone(), stop.clone());
+        let connections = Tasks::new();
+        let (stop, cut) = (CancellationToken::new(), CancellationToken::new());
+        let ends = http::Ends { stop: stop.clone(), cut: cut.clone() };
+        let listening = http::listen(listener, tls, app, connections.clone(), ends);
         drop(connections.spawn(info_span!("listener"), listening));
         info!(%address, "listening");
         Ok(Running {
@@ -190,6 +193,7 @@ impl Builder {
             store: self.store,
             ending,
             stop,
+            cut,
             connections,
             background,
         })
@@ -212,7 +216,11 @@ impl Builder {
         });
         let cache = Cache::start(store.clone(), overlay, background).await.map_err(failed)?;
         let catalog = Arc::new(Catalog::new(&types, cache.clone()));
-        Ok(Arc::new(Registry::new(store, cache, types, catalog)))
+        let registry = Arc::new(Registry::new(store, cache, types, catalog));
+        let root = registry.create_root(Timestamp::now()).await;
+        root.map_err(|error| StartError::Store(Box::new(error)))?;
+        controllers::spawn(&registry, background);
+        Ok(registry)
     }
 
     /// The names and addresses of the serving certificate.
@@ -268,6 +276,7 @@ impl Running {
         let open = self.connections.shutdown(DRAIN).await;
         if open > 0 {
             warn!(open, "connections did not finish in time");
+            self.cut.cancel();
         }
         let running = self.background.shutdown(DRAIN).await;
         if running > 0 {
@@ -282,6 +291,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.ending.cancel();
         self.stop.cancel();
+        self.cut.cancel();
         self.connections.cancel();
         self.background.cancel();
     }

@@ -26,7 +26,7 @@ pub fn new(cluster: &ClusterName, uid: &str, now: Timestamp) -> Value {
         "metadata": {
             "name": cluster.as_str(),
             "uid": uid,
-            "creationTimestamp": machinery::time::format(now),
+            "creationTimestamp": machinery::time::Time::at(now).to_string(),
             "finalizers": [CONTENT_FINALIZER],
             "generation": 1,
         },

@@ -10,7 +10,6 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use machinery::{ClusterName, GroupResource, ObjectKey};
 use serde_json::{Value, json};
 use store::cache::{Object, Origin, Overlay, Slice};
@@ -75,22 +74,6 @@ const KINDS: [Kind; 5] =
 // === impl Virtuals ===
 
 impl Virtuals {
-    /// A default object that was deleted, as it is made again: the same content with a new UID.
-    /// `None` when the key is not one of a default object or its owner is gone.
-    pub fn remade(
-        &self,
-        cache: &store::cache::Cache,
-        key: &Key,
-        uid: &str,
-        now: Timestamp,
-    ) -> Option<Value> {
-        let object = cache.virtual_object(key)?;
-        let mut value = serde_json::from_slice::<Value>(&object.json).ok()?;
-        value["metadata"]["uid"] = json!(uid);
-        value["metadata"]["creationTimestamp"] = json!(machinery::time::format(now));
-        Some(value)
-    }
-
     fn make(&self, kind: Kind, parent: &Parent, namespace: &str, name: &str) -> Arc<Object> {
         let identity = format!("{} {namespace}/{name}", kind.resource().resource);
         let uid = Uuid::new_v5(&parent.cluster_uid, identity.as_bytes());
@@ -104,10 +87,8 @@ impl Virtuals {
         }
         let mut value = self.content(kind, &mut metadata, name);
         value["metadata"] = metadata;
-        let key = Key::new(
-            &kind.resource(),
-            &ObjectKey::new(parent.cluster.clone(), namespace, name),
-        );
+        let key =
+            Key::new(&kind.resource(), &ObjectKey::new(parent.cluster.clone(), namespace, name));
         let json = store::object::encode(&value);
         let object = Object::new(key, &json, parent.revision, self.rv_base, Origin::Virtual);
         Arc::new(object.expect("our own JSON has a header"))
@@ -165,8 +146,8 @@ impl Virtuals {
 
     fn api_service(&self, metadata: &mut Value, name: &str) -> Value {
         let known = self.api_services.iter().find(|service| service.name() == name);
-        let (group, version, group_priority, version_priority) =
-            known.map_or(("", "", 0, 0), |known| {
+        let (group, version, group_priority, version_priority) = known
+            .map_or(("", "", 0, 0), |known| {
                 (&*known.group, &*known.version, known.group_priority, known.version_priority)
             });
         metadata["labels"] = json!({"kube-aggregator.kubernetes.io/automanaged": "onstart"});
@@ -227,8 +208,7 @@ impl Virtuals {
             Kind::ServiceAccounts | Kind::ConfigMaps => namespaced(&[]),
             Kind::Services => namespaced(&["default"]),
             Kind::ApiServices => {
-                let mut names =
-                    self.api_services.iter().map(ApiService::name).collect::<Vec<_>>();
+                let mut names = self.api_services.iter().map(ApiService::name).collect::<Vec<_>>();
                 names.sort();
                 names.iter().map(|name| self.make(kind, cluster, "", name)).collect()
             }
@@ -290,9 +270,7 @@ impl Overlay for Virtuals {
             }
             let clusters = records.range(&KeyPrefix::resource(&record::logical_clusters()));
             let clusters = clusters.filter_map(|object| Parent::of_record(object));
-            return clusters
-                .flat_map(|cluster| self.in_cluster(records, kind, &cluster))
-                .collect();
+            return clusters.flat_map(|cluster| self.in_cluster(records, kind, &cluster)).collect();
         };
         let Some(cluster) = Parent::of_cluster(records, cluster) else {
             return Vec::new();

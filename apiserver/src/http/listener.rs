@@ -58,17 +58,26 @@ where
     }
 }
 
-/// Accepts connections until `stop`; each then ends when its requests have been answered.
+/// How connections end.
+#[derive(Clone, Debug)]
+pub(crate) struct Ends {
+    /// No new ones; open ones end when their requests have been answered.
+    pub(crate) stop: CancellationToken,
+    /// Open ones end at once.
+    pub(crate) cut: CancellationToken,
+}
+
+/// Accepts connections until they are to end.
 pub(crate) async fn listen(
     listener: TcpListener,
     tls: TlsAcceptor,
     app: Arc<App>,
     tasks: Tasks,
-    stop: CancellationToken,
+    ends: Ends,
 ) {
     loop {
         let accepted = tokio::select! {
-            () = stop.cancelled() => return,
+            () = ends.stop.cancelled() => return,
             accepted = listener.accept() => accepted,
         };
         let (stream, peer) = match accepted {
@@ -80,9 +89,13 @@ pub(crate) async fn listen(
                 continue;
             }
         };
-        let (tls, app, stop, streams) = (tls.clone(), app.clone(), stop.clone(), tasks.clone());
+        let (tls, app, ends, streams) = (tls.clone(), app.clone(), ends.clone(), tasks.clone());
         tasks.spawn(Span::none(), async move {
-            if let Err(error) = serve(stream, tls, app, streams, stop).await {
+            let ended = tokio::select! {
+                ended = serve(stream, tls, app, streams, ends.stop) => ended,
+                () = ends.cut.cancelled() => Ok(()),
+            };
+            if let Err(error) = ended {
                 debug!(%peer, %error, "connection ended");
             }
         });

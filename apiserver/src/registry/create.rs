@@ -201,7 +201,8 @@ impl Registry {
         let mut random = uuid::Uuid::new_v4().as_u128();
         let mut next = || {
             let low = u32::try_from(random & 0xffff_ffff).unwrap_or_default();
-            random = random.rotate_right(23).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+            random =
+                random.rotate_right(23).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
             low
         };
         let name = name::generate_name(base, &mut next);

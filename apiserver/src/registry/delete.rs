@@ -23,10 +23,20 @@ impl Registry {
         target: &Target,
         options: DeleteOptions,
     ) -> Result<Deleted, Error> {
+        strategy::of(&target.resource).check_delete(&target.name)?;
+        self.remove(ctx, target, options).await
+    }
+
+    /// Deletes an object, or begins to, also one that no client may delete.
+    pub(crate) async fn remove(
+        &self,
+        ctx: &Context,
+        target: &Target,
+        options: DeleteOptions,
+    ) -> Result<Deleted, Error> {
         let cluster = Self::cluster(target)?.clone();
         let key = Self::object_key(target, &cluster, &target.name);
         let resource = Self::group_resource(&target.resource);
-        strategy::of(&target.resource).check_delete(&target.name)?;
         self.consistent().await?;
         for _ in 0..TRIES {
             let slot = self.cache.slot(&key);

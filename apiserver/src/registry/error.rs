@@ -101,8 +101,7 @@ impl Error {
 
     /// `configmaps "a" not found`.
     pub fn not_found(resource: &GroupResource, name: &str) -> Self {
-        Self::new(Reason::NotFound, format!("{resource} {name:?} not found"))
-            .about(resource, name)
+        Self::new(Reason::NotFound, format!("{resource} {name:?} not found")).about(resource, name)
     }
 
     /// `configmaps "a" already exists`.
@@ -136,7 +135,8 @@ impl Error {
 
     /// `ConfigMap "a" is invalid: [problems]`, with a cause for each problem.
     pub fn invalid(kind: &Gvk, name: &str, problems: &[FieldError]) -> Self {
-        let message = format!("{kind} {name:?} is invalid: {}", machinery::field::aggregate(problems));
+        let message =
+            format!("{kind} {name:?} is invalid: {}", machinery::field::aggregate(problems));
         let mut error = Self::new(Reason::Invalid, message);
         error.0.details = Details {
             name: name.into(),

@@ -30,7 +30,8 @@ impl Registry {
         namespace: &str,
     ) -> Result<Guard, Error> {
         let cluster_key = record::key(cluster);
-        let namespace_key = Key::new(&namespaces(), &ObjectKey::new(cluster.clone(), "", namespace));
+        let namespace_key =
+            Key::new(&namespaces(), &ObjectKey::new(cluster.clone(), "", namespace));
         let [cluster_slot, namespace_slot] = self.cache.slots([&cluster_key, &namespace_key]);
         let mut guard = Guard::default();
         let mut new_cluster = false;
@@ -61,8 +62,7 @@ impl Registry {
             Slot::Object(object) => guard.require(namespace_key, object.expect()),
             // A new logical cluster has the namespaces that it begins with.
             Slot::Absent
-                if new_cluster
-                    && crate::clusters::virtuals::NAMESPACES.contains(&namespace) =>
+                if new_cluster && crate::clusters::virtuals::NAMESPACES.contains(&namespace) =>
             {
                 guard.require(namespace_key, Expect::Absent);
             }
@@ -117,6 +117,9 @@ fn terminating(namespace: &str) -> Error {
     let why = format!(
         "unable to create new content in namespace {namespace} because it is being terminated"
     );
-    Error::new(crate::registry::Reason::Forbidden, why)
-        .cause("NamespaceTerminating", format!("namespace {namespace} is being terminated"), "metadata.namespace")
+    Error::new(crate::registry::Reason::Forbidden, why).cause(
+        "NamespaceTerminating",
+        format!("namespace {namespace} is being terminated"),
+        "metadata.namespace",
+    )
 }

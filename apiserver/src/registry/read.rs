@@ -3,9 +3,9 @@
 use store::cache::Listed;
 use store::{Key, KeyPrefix, ReadError, Revision};
 
+use super::PATIENCE;
 use super::select::Selection;
 use super::versions::{At, Start};
-use super::PATIENCE;
 use crate::registry::{
     ClusterScope, Context, Error, List, ListOptions, Reason, Registry, Target, View,
 };
@@ -64,8 +64,7 @@ impl Registry {
             ));
         }
         let resource = target.resource.clone();
-        let selection =
-            Selection::new(options.labels.clone(), options.fields.clone(), resource)?;
+        let selection = Selection::new(options.labels.clone(), options.fields.clone(), resource)?;
         let prefix = Self::prefix(target);
         let limit = options.limit;
         if options.continue_token.is_empty() {
@@ -90,7 +89,9 @@ impl Registry {
         check_continue(&options)?;
         let Start { revision, after } = self.versions.start(&options.continue_token)?;
         let Some(after) = key_after(&prefix, &after) else {
-            return Err(Error::bad_request("continue key is not valid: the start key is not valid"));
+            return Err(Error::bad_request(
+                "continue key is not valid: the start key is not valid",
+            ));
         };
         if revision.is_none() {
             self.consistent().await?;

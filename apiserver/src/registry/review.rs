@@ -21,7 +21,8 @@ impl Registry {
         let field = FieldPath::root("spec").child("resourceAttributes");
         let problem = match (resource, path) {
             (None, None) => {
-                let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+                let why =
+                    "exactly one of nonResourceAttributes or resourceAttributes must be specified";
                 Some(FieldError::invalid(&field, &Value::Null, why))
             }
             (Some(_), Some(_)) => {
@@ -45,8 +46,8 @@ impl Registry {
         let cluster = Self::cluster(target)?;
         let key = Self::object_key(target, cluster, "review");
         let revision = store::Revision::default();
-        let object = Object::new(key, &json, revision, 0, Origin::Virtual)
-            .map_err(Error::internal)?;
+        let object =
+            Object::new(key, &json, revision, 0, Origin::Virtual).map_err(Error::internal)?;
         Ok(Written { view: View { json, object: object.into() }, created: true })
     }
 }

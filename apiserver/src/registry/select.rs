@@ -67,9 +67,7 @@ impl Selection {
                 let one = FieldSelector::new(vec![requirement.clone()]);
                 match &*requirement.path {
                     "metadata.name" => one.matches(|_| Some(Cow::Borrowed(&header.name))),
-                    "metadata.namespace" => {
-                        one.matches(|_| Some(Cow::Borrowed(&header.namespace)))
-                    }
+                    "metadata.namespace" => one.matches(|_| Some(Cow::Borrowed(&header.namespace))),
                     _ => true,
                 }
             })

@@ -15,6 +15,8 @@ use machinery::{FieldError, name};
 use schema::resource::{NameRule, ResourceDef};
 use serde_json::Value;
 
+pub(super) use namespace::FINALIZER as NAMESPACE_FINALIZER;
+
 use crate::registry::{Context, Error};
 
 /// The rules of one kind.

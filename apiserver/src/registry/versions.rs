@@ -58,9 +58,8 @@ impl Versions {
     pub(super) fn parse(self, text: &str) -> Result<Revision, Error> {
         let number = text.parse::<u64>().map_err(|_| {
             let why = "strconv.ParseUint: parsing";
-            let message = format!(
-                "resourceVersion: Invalid value: {text:?}: {why} {text:?}: invalid syntax"
-            );
+            let message =
+                format!("resourceVersion: Invalid value: {text:?}: {why} {text:?}: invalid syntax");
             Error::invalid_options(&message, "resourceVersion", "FieldValueInvalid")
         })?;
         Ok(Revision(number.saturating_sub(self.base)))
@@ -97,9 +96,8 @@ impl Versions {
     /// The token with which a list goes on after a key; at the latest revision when `revision` is
     /// `None`. The key is given without the prefix that is listed.
     pub(super) fn token(self, revision: Option<Revision>, after: &str) -> String {
-        let rv = revision.map_or(-1, |revision| {
-            i64::try_from(revision.0 + self.base).unwrap_or(i64::MAX)
-        });
+        let rv = revision
+            .map_or(-1, |revision| i64::try_from(revision.0 + self.base).unwrap_or(i64::MAX));
         let start = format!("{after}\0");
         let token = Token { v: "meta.k8s.io/v1".into(), rv, start };
         let json = serde_json::to_vec(&token).expect("a token of plain strings serialises");
@@ -107,15 +105,14 @@ impl Versions {
     }
 
     pub(super) fn start(self, token: &str) -> Result<Start, Error> {
-        let invalid =
-            |why: &str| Error::bad_request(format!("continue key is not valid: {why}"));
+        let invalid = |why: &str| Error::bad_request(format!("continue key is not valid: {why}"));
         if token.len() > MAX_TOKEN {
             return Err(invalid("it is too long"));
         }
         let trimmed = token.trim_end_matches('=');
         let json = URL_SAFE_NO_PAD.decode(trimmed).map_err(|error| invalid(&error.to_string()))?;
-        let parsed = serde_json::from_slice::<Token>(&json)
-            .map_err(|error| invalid(&error.to_string()))?;
+        let parsed =
+            serde_json::from_slice::<Token>(&json).map_err(|error| invalid(&error.to_string()))?;
         if parsed.v != "meta.k8s.io/v1" {
             return Err(invalid("the version is not known"));
         }

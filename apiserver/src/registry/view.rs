@@ -58,7 +58,12 @@ impl Registry {
     }
 
     /// A stored object as `kind`, without what that kind lacks.
-    fn from_stored(&self, resource: &ResourceDef, value: Value, kind: &Gvk) -> Result<Value, Error> {
+    fn from_stored(
+        &self,
+        resource: &ResourceDef,
+        value: Value,
+        kind: &Gvk,
+    ) -> Result<Value, Error> {
         let mut converted = conversion::from_stored(resource, value, kind);
         self.schema(kind)?.coerce(&mut converted, CoerceMode::Drop).map_err(Error::internal)?;
         Ok(converted)

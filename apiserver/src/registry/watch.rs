@@ -152,9 +152,11 @@ impl Registry {
     }
 
     fn begin(&self, options: &ListOptions) -> Result<Begin, Error> {
-        let forbidden =
-            |problem: &str, field: &str| Error::invalid_options(problem, field, "FieldValueForbidden");
-        if !options.continue_token.is_empty() || options.limit > 0 && options.version_match.is_some()
+        let forbidden = |problem: &str, field: &str| {
+            Error::invalid_options(problem, field, "FieldValueForbidden")
+        };
+        if !options.continue_token.is_empty()
+            || options.limit > 0 && options.version_match.is_some()
         {
             // Upstream ignores a limit on watches; a continue token makes no sense there.
             if !options.continue_token.is_empty() {

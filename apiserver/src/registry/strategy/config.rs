@@ -150,7 +150,11 @@ fn json_key(data: &Map<String, Value>, key: &str) -> Vec<FieldError> {
     match serde_json::from_slice::<Value>(&bytes) {
         Ok(_) => Vec::new(),
         Err(error) => {
-            vec![FieldError::invalid(&path, &json!("<secret contents redacted>"), error.to_string())]
+            vec![FieldError::invalid(
+                &path,
+                &json!("<secret contents redacted>"),
+                error.to_string(),
+            )]
         }
     }
 }

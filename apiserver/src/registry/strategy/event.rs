@@ -20,8 +20,7 @@ impl Strategy for CoreEvents {
     fn validate(&self, object: &Value) -> Vec<FieldError> {
         let mut problems = namespace_problems(object, "involvedObject");
         if get(object, &["eventTime"]).is_some_and(|time| !time.is_null()) {
-            let names =
-                Names { controller: "reportingController", instance: "reportingInstance" };
+            let names = Names { controller: "reportingController", instance: "reportingInstance" };
             problems.extend(strict(object, &names, "reportingComponent", "message"));
         }
         problems
@@ -48,9 +47,19 @@ impl Strategy for Events {
 
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
         let fixed = [
-            "regarding", "note", "reason", "action", "related", "type", "eventTime",
-            "reportingController", "reportingInstance", "deprecatedSource",
-            "deprecatedFirstTimestamp", "deprecatedLastTimestamp", "deprecatedCount",
+            "regarding",
+            "note",
+            "reason",
+            "action",
+            "related",
+            "type",
+            "eventTime",
+            "reportingController",
+            "reportingInstance",
+            "deprecatedSource",
+            "deprecatedFirstTimestamp",
+            "deprecatedLastTimestamp",
+            "deprecatedCount",
         ];
         fixed
             .into_iter()

@@ -66,10 +66,8 @@ fn item(limit: &Value, kind: &str, path: &FieldPath) -> Vec<FieldError> {
                     let path = path.child(lower).key(resource);
                     let names = (spoken(lower), spoken(upper));
                     let (low, high) = (text(low), text(high));
-                    let why = format!(
-                        "{} value {low} is greater than {} value {high}",
-                        names.0, names.1
-                    );
+                    let why =
+                        format!("{} value {low} is greater than {} value {high}", names.0, names.1);
                     problems.push(FieldError::invalid(&path, &json!(low), why));
                 }
             }

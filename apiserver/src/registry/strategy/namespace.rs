@@ -9,7 +9,7 @@ use crate::clusters::record::CONTENT_FINALIZER;
 use crate::registry::{Context, Error, Reason};
 
 /// The finalizer of every namespace, in its spec.
-pub(crate) const FINALIZER: &str = "kubernetes";
+pub(in crate::registry) const FINALIZER: &str = "kubernetes";
 
 /// The label by which selectors find a namespace.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
@@ -26,8 +26,10 @@ pub(super) struct LogicalClusters;
 impl Strategy for Namespaces {
     fn prepare_create(&self, object: &mut Value, _ctx: &Context) {
         set(object, &["status"], json!({"phase": "Active"}));
-        let mut finalizers =
-            get(object, &["spec", "finalizers"]).and_then(Value::as_array).cloned().unwrap_or_default();
+        let mut finalizers = get(object, &["spec", "finalizers"])
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
         if !finalizers.contains(&json!(FINALIZER)) {
             finalizers.push(json!(FINALIZER));
         }
@@ -69,7 +71,10 @@ impl Strategy for Namespaces {
         let phase = get_str(new, &["status", "phase"]).unwrap_or_default();
         let deleting = get_str(new, &["metadata", "deletionTimestamp"]).is_some();
         let (fits, why) = if deleting {
-            (phase == "Terminating", "may only be 'Terminating' if `deletionTimestamp` is not empty")
+            (
+                phase == "Terminating",
+                "may only be 'Terminating' if `deletionTimestamp` is not empty",
+            )
         } else {
             (phase == "Active", "may only be 'Active' if `deletionTimestamp` is empty")
         };
