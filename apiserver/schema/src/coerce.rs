@@ -43,6 +43,9 @@ pub struct DecodeError(Box<str>);
 /// Reported unknown fields end here, as upstream's decoder ends.
 const MAX_UNKNOWN: usize = 100;
 
+/// Why writing to a text can't fail.
+const ENDLESS: &str = "a String takes any text";
+
 struct Walk<'s> {
     pool: &'s Pool,
     mode: CoerceMode,
@@ -197,8 +200,7 @@ impl<'s> Walk<'s> {
     fn items(&mut self, item: Declared<'s>, items: &mut [Value]) -> Result<(), DecodeError> {
         for (at, value) in items.iter_mut().enumerate() {
             let length = self.path.len();
-            // Writing to a String cannot fail.
-            let _ = write!(self.path, "[{at}]");
+            write!(self.path, "[{at}]").expect(ENDLESS);
             self.value(item, value)?;
             self.path.truncate(length);
         }
@@ -288,13 +290,13 @@ impl<'s> Walk<'s> {
         match self.owner {
             None => text.push_str("value"),
             Some(owner) => {
-                let _ = write!(text, "struct field {}", self.pool.get(owner).short_name());
+                write!(text, "struct field {}", self.pool.get(owner).short_name()).expect(ENDLESS);
                 for (within, field) in &self.fields {
                     self.push_field(&mut text, *within, *field);
                 }
             }
         }
-        let _ = write!(text, " of type {go_type}");
+        write!(text, " of type {go_type}").expect(ENDLESS);
         DecodeError(text.into())
     }
 }

@@ -27,8 +27,9 @@ pub(crate) struct Rule {
     remove: bool,
     /// Runs a function over the object.
     call: Option<named::Function>,
-    /// The rule holds only if one of these values stands in that field.
-    when: Option<When>,
+    /// The rule holds only if all of these hold.
+    #[serde(default)]
+    when: Vec<When>,
 }
 
 /// A condition on a sibling field, which defaults have filled before.
@@ -36,7 +37,8 @@ pub(crate) struct Rule {
 #[serde(deny_unknown_fields)]
 struct When {
     field: &'static str,
-    #[serde(rename = "in")]
+    /// One of these texts stands in the field; without any, the field isn't empty.
+    #[serde(default, rename = "in")]
     values: Vec<&'static str>,
 }
 
@@ -101,7 +103,7 @@ fn default_shape(pool: &Pool, shape: &Shape, value: &mut Value) {
 impl Rule {
     /// `field` is the declaration of the field that the rule sets.
     fn apply(&self, field: Option<&Field>, object: &mut Map<String, Value>) {
-        if !self.when.as_ref().is_none_or(|when| when.holds(object)) {
+        if !self.when.iter().all(|when| when.holds(object)) {
             return;
         }
         if let Some(function) = self.call {
@@ -131,8 +133,11 @@ impl Rule {
 
 impl When {
     fn holds(&self, object: &Map<String, Value>) -> bool {
-        let value = object.get(self.field).and_then(Value::as_str).unwrap_or_default();
-        self.values.contains(&value)
+        match object.get(self.field) {
+            None | Some(Value::Null) => false,
+            Some(_) if self.values.is_empty() => true,
+            Some(value) => value.as_str().is_some_and(|text| self.values.contains(&text)),
+        }
     }
 }
 

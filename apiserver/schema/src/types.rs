@@ -77,3 +77,46 @@ impl Types {
         self.resources.iter().find(|r| &*r.group == group && &*r.plural == plural)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemas_are_shared_and_told_apart() {
+        let types = Types::builtin();
+        let kind = |kind| types.kind(&GroupVersion::new("", "v1").kind(kind)).unwrap().clone();
+        assert_eq!(kind("Secret").hash(), kind("Secret").hash());
+        assert_ne!(kind("Secret").hash(), kind("ConfigMap").hash());
+        assert!(Arc::ptr_eq(kind("Secret").pool(), kind("ConfigMap").pool()));
+    }
+
+    #[test]
+    fn fields_know_their_protobuf_numbers() {
+        let types = Types::builtin();
+        let mut numbered = 0;
+        for (gvk, schema) in types.kinds() {
+            let mut numbers: Vec<u32> =
+                schema.root_struct().fields.iter().map(|f| f.number).collect();
+            numbers.retain(|n| *n != 0);
+            numbered += numbers.len();
+            numbers.sort_unstable();
+            assert!(numbers.windows(2).all(|w| w[0] != w[1]), "{gvk}");
+        }
+        assert!(numbered > 0);
+    }
+
+    /// Loading must stay far below the 30 ms that a start may spend on it; the bound is wide
+    /// because tests run without optimisation and beside others.
+    #[test]
+    fn loading_is_quick() {
+        let best = (0..5)
+            .map(|_| {
+                let start = jiff::Timestamp::now();
+                drop(Types::read());
+                jiff::Timestamp::now().duration_since(start).as_millis()
+            })
+            .min();
+        assert!(best.unwrap() < 200, "{best:?} ms");
+    }
+}

@@ -118,13 +118,13 @@ impl<'a> Endpoint<'a> {
             (format!("{root}/{plural}"), format!("{root}/{plural}/{{name}}"))
         };
         let scope = self.scope_parameters();
-        self.add(paths, list, &scope, self.list_operations());
+        self.add(paths, list, &scope, &self.list_operations());
         let mut named = vec![path_parameter("name", &format!("name of the {}", self.def.kind))];
         named.extend(scope);
-        self.add(paths, item.clone(), &named, self.item_operations());
+        self.add(paths, item.clone(), &named, &self.item_operations());
         for sub in &self.def.subresources {
             let path = format!("{item}/{}", sub.name);
-            self.add(paths, path, &named, self.subresource_operations(sub));
+            self.add(paths, path, &named, &self.subresource_operations(sub));
         }
     }
 
@@ -133,7 +133,7 @@ impl<'a> Endpoint<'a> {
         paths: &mut Map<String, Value>,
         path: String,
         parameters: &[Value],
-        operations: Vec<(&'static str, Operation<'_>)>,
+        operations: &[(&'static str, Operation<'_>)],
     ) {
         if operations.is_empty() {
             return;
@@ -195,7 +195,7 @@ impl<'a> Endpoint<'a> {
         let own = self.component(self.kind());
         if self.def.allows(Verb::List) {
             let mut list = self.list("", true);
-            list.parameters = list_parameters();
+            list.parameters = list_parameters().into_iter().filter(|p| !is_pretty(p)).collect();
             operations.push(("get", list));
         }
         if self.def.allows(Verb::Create) {
@@ -379,6 +379,11 @@ fn query(name: &str, kind: &str, description: &str) -> Value {
         "description": description,
         "schema": {"type": kind, "uniqueItems": true},
     })
+}
+
+/// Stands among the path's own parameters already.
+fn is_pretty(parameter: &Value) -> bool {
+    parameter.get("name").is_some_and(|name| name == "pretty")
 }
 
 fn list_parameters() -> Vec<Value> {

@@ -44,6 +44,8 @@ pub enum Function {
 }
 
 const NONE: &str = "<none>";
+/// Why writing to a text can't fail.
+const ENDLESS: &str = "a String takes any text";
 
 // === impl Function ===
 
@@ -145,7 +147,7 @@ fn event_count(object: &Value) -> i64 {
     }
 }
 
-fn strings<'v>(value: &'v Value) -> impl Iterator<Item = &'v str> {
+fn strings(value: &Value) -> impl Iterator<Item = &str> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
@@ -179,15 +181,11 @@ fn ports(object: &Value) -> String {
         if !text.is_empty() {
             text.push(',');
         }
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{}", at(port, "port").as_i64().unwrap_or_default());
-        match at(port, "nodePort").as_i64().unwrap_or_default() {
-            node @ 1.. => {
-                let _ = write!(text, ":{node}");
-            }
-            _ => {}
+        write!(text, "{}", at(port, "port").as_i64().unwrap_or_default()).expect(ENDLESS);
+        if let node @ 1.. = at(port, "nodePort").as_i64().unwrap_or_default() {
+            write!(text, ":{node}").expect(ENDLESS);
         }
-        let _ = write!(text, "/{}", str_at(port, "protocol"));
+        write!(text, "/{}", str_at(port, "protocol")).expect(ENDLESS);
     }
     if text.is_empty() { NONE.to_owned() } else { text }
 }
@@ -204,13 +202,34 @@ fn param_ref(spec: &Value) -> String {
     match (str_at(param, "namespace"), str_at(param, "name")) {
         ("", "") => match param.get("selector") {
             None => "<unset>".to_owned(),
-            Some(labels) => selector(at(labels, "matchLabels")),
+            Some(labels) => printed_selector(labels),
         },
         (_, "") => "<unset>".to_owned(),
         // A name without namespace may mean any namespace, or a parameter without one.
         ("", name) => format!("*/{name}"),
         (namespace, name) => format!("{namespace}/{name}"),
     }
+}
+
+/// A label selector as Go prints the struct, which is what upstream shows here.
+fn printed_selector(labels: &Value) -> String {
+    let mut text = String::from("&LabelSelector{MatchLabels:map[string]string{");
+    for (key, value) in at(labels, "matchLabels").as_object().into_iter().flatten() {
+        write!(text, "{key}: {},", value.as_str().unwrap_or_default()).expect(ENDLESS);
+    }
+    text.push_str("},MatchExpressions:[]LabelSelectorRequirement{");
+    for rule in at(labels, "matchExpressions").as_array().into_iter().flatten() {
+        let values: Vec<&str> = strings(at(rule, "values")).collect();
+        let (key, operator) = (str_at(rule, "key"), str_at(rule, "operator"));
+        let values = values.join(" ");
+        write!(
+            text,
+            "LabelSelectorRequirement{{Key:{key},Operator:{operator},Values:[{values}],}},"
+        )
+        .expect(ENDLESS);
+    }
+    text.push_str("},}");
+    text
 }
 
 fn available(object: &Value) -> String {
