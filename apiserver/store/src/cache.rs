@@ -143,9 +143,10 @@ impl Cache {
         self.inner.read().state.records(prefix)
     }
 
-    /// Keys with tombstones, in order.
-    pub fn tombstones(&self) -> Vec<Key> {
-        self.inner.read().state.tombstones()
+    /// Keys with tombstones, in order, and the revision at which they stand.
+    pub fn tombstones(&self) -> (Revision, Vec<Key>) {
+        let inner = self.inner.read();
+        (inner.state.revision(), inner.state.tombstones())
     }
 
     /// The virtual object of `key`, whether or not a record hides it.

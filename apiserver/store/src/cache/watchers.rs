@@ -21,6 +21,8 @@ pub type Filter = Arc<dyn Fn(&Event) -> bool + Send + Sync>;
 /// What a watcher watches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
+    /// Every object of every resource.
+    Everything,
     /// Every object under a prefix that ends with a whole segment.
     Prefix(KeyPrefix),
     /// One object.
@@ -42,7 +44,9 @@ struct Watcher {
 
 impl Scope {
     pub(super) fn bytes(&self) -> &Bytes {
+        static EVERYTHING: Bytes = Bytes::new();
         match self {
+            Self::Everything => &EVERYTHING,
             Self::Prefix(prefix) => prefix.as_bytes(),
             Self::Key(key) => key.as_bytes(),
         }
@@ -50,6 +54,7 @@ impl Scope {
 
     pub(super) fn contains(&self, key: &Key) -> bool {
         match self {
+            Self::Everything => true,
             Self::Prefix(prefix) => prefix.contains(key),
             Self::Key(own) => own == key,
         }
@@ -122,9 +127,9 @@ impl Watcher {
     }
 }
 
-/// The scopes that hold a key: the resource, its logical cluster there, the namespace, the object.
+/// The scopes that hold a key: everything, the resource, its logical cluster there, the namespace, the object.
 fn scopes(key: &[u8]) -> impl Iterator<Item = &[u8]> {
     let slashes = key.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at + 1);
     let prefixes = slashes.skip(1).filter_map(|end| key.get(..end));
-    prefixes.chain(std::iter::once(key))
+    std::iter::once(&[][..]).chain(prefixes).chain(std::iter::once(key))
 }
