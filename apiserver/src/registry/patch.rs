@@ -10,9 +10,6 @@ use crate::registry::{
     Body, Context, Error, Media, PatchType, Reason, Registry, Target, WriteOptions, Written,
 };
 
-/// Most bytes that a JSON patch may copy, as upstream (the size of a request).
-const MAX_COPIED: usize = 3 << 20;
-
 impl Registry {
     /// Changes an object by a patch of one of three forms. Server-side apply comes with the types.
     ///
@@ -51,7 +48,7 @@ impl Registry {
         self.transform(ctx, target, options.dry_run, locked, |old| {
             let mut value = old.clone();
             match kind {
-                PatchType::Json => ::patch::json::apply(&mut value, &patch, MAX_COPIED),
+                PatchType::Json => ::patch::json::apply(&mut value, &patch, ::patch::json::MAX_COPIED),
                 PatchType::Merge => ::patch::merge::apply(&mut value, patch.clone()),
                 PatchType::Strategic | PatchType::Apply => {
                     strategic::apply(old, &patch, &schema.merge()).map(|new| value = new)

@@ -1,11 +1,11 @@
 //! Kinds whose objects are answers: nothing is stored.
 
-use machinery::meta::{get, set};
+use machinery::meta::{get, get_str, set};
 use machinery::{FieldError, FieldPath};
 use serde_json::{Value, json};
 use store::cache::{Object, Origin};
 
-use crate::auth::MASTERS;
+use crate::auth::authz::{self, Attributes, Decision};
 use crate::registry::{Context, Error, Registry, Target, View, Written};
 
 impl Registry {
@@ -36,10 +36,10 @@ impl Registry {
             let kind = Self::kind(&target.resource, &target.version);
             return Err(Error::invalid(&kind, "", &[problem]));
         }
-        let allowed = ctx.user.is_in(MASTERS);
-        let mut status = json!({"allowed": allowed});
-        if !allowed {
-            status["reason"] = json!("");
+        let decision = authz::authorize(&ctx.user, &asked(&review));
+        let mut status = json!({"allowed": decision == Decision::Allow});
+        if let Decision::Deny(why) = decision {
+            status["reason"] = json!(why);
         }
         set(&mut review, &["status"], status);
         let json = store::object::encode(&review);
@@ -49,5 +49,23 @@ impl Registry {
         let object =
             Object::new(key, &json, revision, 0, Origin::Virtual).map_err(Error::internal)?;
         Ok(Written { view: View { json, object: object.into() }, created: true })
+    }
+}
+
+/// What the review asks about.
+fn asked(review: &Value) -> Attributes<'_> {
+    let text = |part: &str, field: &str| get_str(review, &["spec", part, field]).unwrap_or_default();
+    if get(review, &["spec", "nonResourceAttributes"]).is_some() {
+        let part = "nonResourceAttributes";
+        return Attributes::Path { verb: text(part, "verb"), path: text(part, "path") };
+    }
+    let part = "resourceAttributes";
+    Attributes::Resource {
+        verb: text(part, "verb"),
+        group: text(part, "group"),
+        resource: text(part, "resource"),
+        name: text(part, "name"),
+        subresource: text(part, "subresource"),
+        namespace: text(part, "namespace"),
     }
 }
