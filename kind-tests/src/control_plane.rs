@@ -175,7 +175,7 @@ fn etcd_arguments(folder: &Path, ports: &Ports, options: Options) -> Vec<String>
         format!("--listen-peer-urls={peer}"),
         format!("--initial-advertise-peer-urls={peer}"),
         format!("--initial-cluster=default={peer}"),
-        "--log-level=warn".to_owned(),
+        "--log-level=error".to_owned(),
     ];
     if !options.durable {
         arguments.push("--unsafe-no-fsync".to_owned());
@@ -186,8 +186,10 @@ fn etcd_arguments(folder: &Path, ports: &Ports, options: Options) -> Vec<String>
 fn apiserver_arguments(folder: &Path, ports: &Ports, token: &str) -> Result<Vec<String>> {
     let tokens = folder.join("tokens.csv");
     fs::write(&tokens, format!("{token},admin,admin,system:masters\n"))?;
-    let key = folder.join("service-accounts.key");
-    fs::write(&key, KeyPair::generate()?.serialize_pem())?;
+    let (key, public) = (folder.join("service-accounts.key"), folder.join("service-accounts.pub"));
+    let pair = KeyPair::generate()?;
+    fs::write(&key, pair.serialize_pem())?;
+    fs::write(&public, pair.public_key_pem())?;
     Ok(vec![
         format!("--etcd-servers=http://127.0.0.1:{}", ports.etcd),
         format!("--bind-address={}", ports.bind),
@@ -200,7 +202,7 @@ fn apiserver_arguments(folder: &Path, ports: &Ports, token: &str) -> Result<Vec<
         "--kubelet-preferred-address-types=InternalIP".to_owned(),
         "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
         "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
-        format!("--service-account-key-file={}", key.display()),
+        format!("--service-account-key-file={}", public.display()),
         format!("--service-account-signing-key-file={}", key.display()),
     ])
 }

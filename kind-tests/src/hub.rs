@@ -70,8 +70,7 @@ impl Hub {
             Some(root) => root,
             None => run.subfolder(&format!("{name}-root"))?,
         };
-        let (process, url, ready_after) =
-            launch(run, name, &options.program, &root, options.port)?;
+        let (process, url, ready_after) = launch(run, name, &options.program, &root, options.port)?;
         Ok(Self {
             process,
             program: options.program,

@@ -47,6 +47,11 @@ impl Namespace {
         bail!("no free index for a network namespace")
     }
 
+    /// Its name, as `ip netns` knows it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The host's address, as seen from inside.
     pub fn host(&self) -> Ipv4Addr {
         Ipv4Addr::new(10, 200, self.index, 1)

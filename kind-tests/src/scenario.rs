@@ -32,7 +32,7 @@ pub fn scenario(name: &str, needs: &[Need], test: impl FnOnce(&Run) -> Result<()
     }
     let outcome = Run::open(name).and_then(|run| test(&run).inspect_err(|_| run.failed()));
     if let Err(error) = outcome {
-        panic!("{name}: {error:?}");
+        panic!("{name}: {error:#}");
     }
 }
 
@@ -44,7 +44,11 @@ pub fn in_ci() -> bool {
 // === impl Need ===
 
 impl Need {
-    fn check(self) -> Result<()> {
+    /// Whether it is met.
+    ///
+    /// # Errors
+    /// With the reason, if it is not.
+    pub fn check(self) -> Result<()> {
         match self {
             Self::Tool(tool) if in_ci() => ensure(tool).map(|_| ()),
             Self::Tool(tool) if tool.cached()?.is_none() => {

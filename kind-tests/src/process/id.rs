@@ -72,7 +72,8 @@ impl ProcessId {
         if !self.is_running() {
             return Ok(());
         }
-        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw).context("pid out of range")?;
+        let pid =
+            i32::try_from(self.pid).ok().and_then(Pid::from_raw).context("pid out of range")?;
         match kill_process(pid, signal) {
             Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
             Err(error) => Err(error).with_context(|| format!("signal process {}", self.pid)),
@@ -115,7 +116,8 @@ impl FromStr for ProcessId {
 
     fn from_str(text: &str) -> Result<Self> {
         let mut parts = text.splitn(3, '_');
-        let (Some(pid), Some(start), Some(boot)) = (parts.next(), parts.next(), parts.next()) else {
+        let (Some(pid), Some(start), Some(boot)) = (parts.next(), parts.next(), parts.next())
+        else {
             bail!("not a process id: {text:?}");
         };
         Ok(Self { pid: pid.parse()?, start: start.parse()?, boot: boot.to_owned() })
@@ -130,9 +132,8 @@ impl Stat {
         // The command in parentheses may hold anything; what follows the last one is regular.
         let (_, rest) = text.rsplit_once(')').context("malformed stat")?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
-        let number = |i: usize| -> Result<u64> {
-            Ok(fields.get(i).context("short stat")?.parse::<u64>()?)
-        };
+        let number =
+            |i: usize| -> Result<u64> { Ok(fields.get(i).context("short stat")?.parse::<u64>()?) };
         let state = fields.first().and_then(|s| s.chars().next()).context("short stat")?;
         Ok(Self { state, cpu_ticks: number(11)? + number(12)?, start: number(19)? })
     }

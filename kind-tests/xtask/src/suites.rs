@@ -24,7 +24,9 @@ pub(crate) fn test() -> Result<()> {
     });
     let left = clean_leftovers()?;
     if left > 0 {
-        kind_tests::progress::say(format!("{left} test program(s) had left processes of {PROGRAM}"));
+        kind_tests::progress::say(format!(
+            "{left} test program(s) had left processes of {PROGRAM}"
+        ));
     }
     crates.and(clusters)
 }

@@ -81,8 +81,7 @@ x   first error: no
 x watch-fanout               20000 ev/s  cpu     70us  p50    1.000ms  p99    9.000ms  events 199 of 200
 ";
         let rows = Figures::parse(lines, Memory::default()).unwrap().rows;
-        let create =
-            Row { name: "create".into(), rate: 1670.0, cpu: 910.0, p99: 2.5, errors: 3 };
+        let create = Row { name: "create".into(), rate: 1670.0, cpu: 910.0, p99: 2.5, errors: 3 };
         assert_eq!(rows.first(), Some(&create));
         assert_eq!(rows.get(1).map(|row| (row.cpu, row.errors)), Some((70.0, 1)));
     }

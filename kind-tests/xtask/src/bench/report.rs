@@ -74,8 +74,12 @@ mod tests {
             rows: vec![Row { name: "get".into(), rate, cpu, p99: 1.0, errors }],
             memory: Memory { resident: bytes, peak: bytes },
         };
-        let table =
-            table(&figures(100.0, 4000.0, 2, 50_000_000), &figures(400.0, 2000.0, 0, 500_000_000), 1, 1);
+        let table = table(
+            &figures(100.0, 4000.0, 2, 50_000_000),
+            &figures(400.0, 2000.0, 0, 500_000_000),
+            1,
+            1,
+        );
         assert!(table.contains("errors: 2 ours, 0 theirs"), "{table}");
         assert!(table.contains("| 4.0× | 4000/s | 2000/s | 2.0× |"), "{table}");
         assert!(table.contains("| 50.0 MB | 500.0 MB | 10.0× |"), "{table}");

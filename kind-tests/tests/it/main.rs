@@ -1,0 +1,8 @@
+//! Tests over real programs: upstream's, and our server as a process. By subject.
+
+mod conformance;
+mod control_plane;
+mod first_steps;
+mod kubectl;
+mod leftovers;
+mod support;
