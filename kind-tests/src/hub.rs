@@ -58,7 +58,7 @@ impl Hub {
     /// # Errors
     /// When it does not build, start, or become ready.
     pub fn start(run: &Run, name: &str) -> Result<Self> {
-        Self::with(run, name, Options { program: program()?, root: None, port: 0 })
+        Self::with(run, name, Options { program: program_to_test()?, root: None, port: 0 })
     }
 
     /// Starts a server as `options` say, and waits until it is ready.
@@ -166,13 +166,11 @@ impl Hub {
 ///
 /// # Errors
 /// When it does not build.
-pub fn program() -> Result<PathBuf> {
-    static BUILT: OnceLock<std::result::Result<PathBuf, String>> = OnceLock::new();
-    let built = BUILT.get_or_init(|| match std::env::var_os(PROGRAM_VARIABLE) {
+pub fn program(profile: Profile) -> Result<PathBuf> {
+    match std::env::var_os(PROGRAM_VARIABLE) {
         Some(program) => Ok(PathBuf::from(program)),
-        None => build(Profile::Dev).map_err(|error| format!("{error:#}")),
-    });
-    built.clone().map_err(anyhow::Error::msg)
+        None => build(profile),
+    }
 }
 
 /// Builds the server.
@@ -181,6 +179,13 @@ pub fn program() -> Result<PathBuf> {
 /// When it does not build.
 pub fn build(profile: Profile) -> Result<PathBuf> {
     cargo::build(PACKAGE, PROGRAM, profile)
+}
+
+/// The program that tests start, looked for once.
+fn program_to_test() -> Result<PathBuf> {
+    static PROGRAM: OnceLock<std::result::Result<PathBuf, String>> = OnceLock::new();
+    let program = PROGRAM.get_or_init(|| program(Profile::Dev).map_err(|e| format!("{e:#}")));
+    program.clone().map_err(anyhow::Error::msg)
 }
 
 fn launch(

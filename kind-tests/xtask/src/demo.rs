@@ -25,24 +25,29 @@ pub(crate) fn run(arguments: &DemoArguments) -> Result<()> {
     );
     setup::install_packages()?;
     setup::build(&TOOLS)?;
-    let program = step("build the server", || hub::build(cargo::Profile::Release))?;
-    let run = Run::open("demo")?;
-    let outcome = show(&run, program, arguments);
-    if outcome.is_err() {
-        run.failed();
-    }
-    outcome
-}
-
-fn show(run: &Run, program: PathBuf, arguments: &DemoArguments) -> Result<()> {
+    let program = step("build the server", || hub::program(cargo::Profile::Release))?;
     let root = arguments.root_directory.as_deref().map(std::path::absolute).transpose()?;
     let options = hub::Options { program, root, port: arguments.secure_port };
+    in_a_run(options, arguments.check)
+}
+
+/// Gives the tour of a fresh hub that runs `program`, checks it, and cleans up.
+pub(crate) fn check(program: PathBuf) -> Result<()> {
+    in_a_run(hub::Options { program, root: None, port: 0 }, true)
+}
+
+fn in_a_run(options: hub::Options, check: bool) -> Result<()> {
+    let run = Run::open("demo")?;
+    show(&run, options, check).inspect_err(|_| run.failed())
+}
+
+fn show(run: &Run, options: hub::Options, check: bool) -> Result<()> {
     let mut hub = Hub::with(run, "hub", options)?;
     println!("The hub listens on {} and keeps its data in {}.", hub.url(), hub.root().display());
     println!("It was ready after {} ms.\n", hub.ready_after().as_millis());
     let kubectl = Kubectl::new(run, Tool::Kubectl, &hub.kubeconfig())?;
     Tour::new(&hub, &kubectl).give()?;
-    if arguments.check {
+    if check {
         hub.terminate()?;
         println!("The demo works.");
         return Ok(());

@@ -5,6 +5,7 @@ use kind_tests::cargo;
 use kind_tests::hub::{self, PROGRAM};
 use kind_tests::run::clean_leftovers;
 
+use crate::demo;
 use crate::setup;
 use crate::steps::{execute, step};
 
@@ -28,7 +29,8 @@ pub(crate) fn test() -> Result<()> {
             "{left} test program(s) had left processes of {PROGRAM}"
         ));
     }
-    crates.and(clusters)
+    crates.and(clusters)?;
+    step("the demo", || demo::check(server))
 }
 
 /// Formatting, lints, tests, documentation.
