@@ -1,0 +1,209 @@
+//! A server to test, and a client that shows every byte of its answers.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use apiserver::{Running, Server};
+use base64::Engine;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// The longest that anything here may take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The administrator's token of every server here.
+pub(crate) const TOKEN: &str = "a-token-of-the-administrator";
+
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Who {
+    Admin,
+    Anonymous,
+}
+
+/// A server in this process.
+pub(crate) struct Hub {
+    running: Running,
+}
+
+/// A whole answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+/// One request to make.
+#[derive(Clone, Debug)]
+pub(crate) struct Ask {
+    method: Method,
+    path: String,
+    headers: Vec<(&'static str, String)>,
+    body: Bytes,
+}
+
+// === impl Hub ===
+
+impl Hub {
+    pub(crate) async fn start() -> Self {
+        let store = store::MemoryStore::new(store::memory::Options::default());
+        let running = Server::builder(store).admin_token(TOKEN).start().await.unwrap();
+        Self { running }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.running.address()
+    }
+
+    pub(crate) async fn shutdown(self) {
+        self.running.shutdown().await;
+    }
+
+    /// A TLS connection, by ALPN `protocol` if any, and as the administrator by certificate.
+    pub(crate) async fn connect(&self, who: Who, protocol: &[u8]) -> TlsStream<TcpStream> {
+        let config = self.tls(who, protocol);
+        let tcp = TcpStream::connect(self.address()).await.unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        TlsConnector::from(Arc::new(config)).connect(name, tcp).await.unwrap()
+    }
+
+    fn tls(&self, who: Who, protocol: &[u8]) -> ClientConfig {
+        let mut roots = RootCertStore::empty();
+        let ca = self.pem("certificate-authority-data");
+        roots.add(CertificateDer::from_pem_slice(&ca).unwrap()).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots);
+        let mut config = match who {
+            Who::Anonymous => builder.with_no_client_auth(),
+            Who::Admin => {
+                let chain = CertificateDer::from_pem_slice(&self.pem("client-certificate-data"));
+                let key = PrivateKeyDer::from_pem_slice(&self.pem("client-key-data")).unwrap();
+                builder.with_client_auth_cert(vec![chain.unwrap()], key).unwrap()
+            }
+        };
+        if !protocol.is_empty() {
+            config.alpn_protocols = vec![protocol.to_vec()];
+        }
+        config
+    }
+
+    fn pem(&self, field: &str) -> Vec<u8> {
+        let line =
+            self.running.kubeconfig().lines().find_map(|line| line.trim().strip_prefix(field));
+        let data = line.unwrap().trim_start_matches(": ");
+        base64::engine::general_purpose::STANDARD.decode(data).unwrap()
+    }
+
+    /// One request on a connection of its own, over HTTP/2.
+    pub(crate) async fn ask(&self, who: Who, ask: Ask) -> Answer {
+        let work = async {
+            let stream = self.connect(who, b"h2").await;
+            let (mut sender, connection) =
+                hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+                    .await
+                    .unwrap();
+            let request = ask.request("https://localhost");
+            tokio::select! {
+                answer = async { Answer::of(sender.send_request(request).await.unwrap()).await } => answer,
+                ended = connection => panic!("connection ended: {ended:?}"),
+            }
+        };
+        tokio::time::timeout(PATIENCE, work).await.expect("the server answers in time")
+    }
+
+    /// As the administrator.
+    pub(crate) async fn admin(&self, ask: Ask) -> Answer {
+        self.ask(Who::Admin, ask).await
+    }
+
+    /// GET as the administrator.
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.admin(Ask::get(path)).await
+    }
+}
+
+// === impl Ask ===
+
+impl Ask {
+    pub(crate) fn new(method: Method, path: &str) -> Self {
+        Self { method, path: path.to_owned(), headers: Vec::new(), body: Bytes::new() }
+    }
+
+    pub(crate) fn get(path: &str) -> Self {
+        Self::new(Method::GET, path)
+    }
+
+    pub(crate) fn header(mut self, name: &'static str, value: &str) -> Self {
+        self.headers.push((name, value.to_owned()));
+        self
+    }
+
+    pub(crate) fn body(mut self, body: impl Into<Bytes>) -> Self {
+        self.body = body.into();
+        self
+    }
+
+    pub(crate) fn json(self, value: &Value) -> Self {
+        self.header("content-type", "application/json").body(value.to_string())
+    }
+
+    pub(crate) fn request(&self, base: &str) -> Request<Full<Bytes>> {
+        let mut request = Request::new(Full::new(self.body.clone()));
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = format!("{base}{}", self.path).parse().unwrap();
+        for (name, value) in &self.headers {
+            let value = HeaderValue::from_str(value).unwrap();
+            request.headers_mut().append(HeaderName::from_static(name), value);
+        }
+        request
+    }
+}
+
+// === impl Answer ===
+
+impl Answer {
+    async fn of(response: http::Response<hyper::body::Incoming>) -> Self {
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        Self { status: parts.status, headers: parts.headers, body }
+    }
+
+    /// The body as JSON.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The body as text.
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// That the body is a `Status` of this code and reason; gives its message.
+    #[track_caller]
+    pub(crate) fn fails(&self, code: u16, reason: &str) -> String {
+        let status = self.json();
+        assert_eq!(self.status.as_u16(), code, "{status}");
+        assert_eq!((&status["kind"], &status["apiVersion"]), (&"Status".into(), &"v1".into()));
+        assert_eq!((&status["status"], &status["code"]), (&"Failure".into(), &code.into()));
+        assert_eq!(status["reason"], reason, "{status}");
+        status["message"].as_str().unwrap().to_owned()
+    }
+}
