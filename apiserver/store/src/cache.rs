@@ -473,3 +473,6 @@ fn slot(key: Key, value: &[u8], revision: Revision, base: u64) -> Arc<Object> {
         },
     ))
 }
+
+#[cfg(test)]
+mod tests;

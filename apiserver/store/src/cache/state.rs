@@ -227,7 +227,16 @@ impl State {
         let before = shown(self, &dependents);
         let previous = self.slot(&key).object();
         match slot {
-            Some(object) => self.slots.insert(key.clone(), object),
+            Some(mut object) => {
+                let replaced = self.slots.get(&key).filter(|replaced| !is_tombstone(replaced));
+                // The object is new, so nobody shares it yet.
+                if let Some(created) = replaced.map(|replaced| replaced.created)
+                    && let Some(object) = Arc::get_mut(&mut object)
+                {
+                    object.created = created;
+                }
+                self.slots.insert(key.clone(), object)
+            }
             None => self.slots.remove(&key),
         };
         self.revision = self.revision.max(revision);
