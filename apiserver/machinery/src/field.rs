@@ -10,3 +10,6 @@ mod quote;
 pub use error::{FieldError, FieldErrorKind, aggregate};
 pub use path::FieldPath;
 pub use quote::{go_json, go_quote};
+
+#[cfg(test)]
+mod tests;

@@ -22,3 +22,19 @@ pub fn storage_version_hash(group: &str, version: &str, kind: &str) -> String {
     let digest = Sha256::digest(format!("{group}/{version}/{kind}"));
     STANDARD.encode(&digest[..8])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_values() {
+        // What kube-apiserver's discovery says.
+        assert_eq!(storage_version_hash("", "v1", "ConfigMap"), "qFsyl6wFWjQ=");
+        assert_eq!(storage_version_hash("apps", "v1", "Deployment"), "8aSe+NMegvE=");
+        // FIPS 180-4.
+        let abc = upper_hex_sha512(b"abc");
+        assert!(abc.starts_with("DDAF35A193617ABACC417349AE204131"), "{abc}");
+        assert_eq!(abc.len(), 128);
+    }
+}

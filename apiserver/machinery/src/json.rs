@@ -5,12 +5,14 @@
 //! aliases are paid for from a budget); what is accepted can be read again by plain `serde_json`.
 
 mod error;
+mod object;
 mod parse;
 mod path;
 mod scalar;
 mod yaml;
 
 pub use error::JsonError;
+pub(crate) use object::Object;
 pub use parse::parse;
 pub use yaml::yaml;
 
@@ -88,3 +90,6 @@ pub fn depth(value: &Value, limit: usize) -> usize {
     }
     depth
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,3 +17,6 @@ pub const MAX_ANNOTATIONS: usize = 256 * 1024;
 pub const FINALIZER_ORPHAN: &str = "orphan";
 /// The finalizer by which dependents go first.
 pub const FINALIZER_FOREGROUND: &str = "foregroundDeletion";
+
+#[cfg(test)]
+mod tests;

@@ -25,7 +25,7 @@ const CONFIG_MAP_KEY: &str = "[-._a-zA-Z0-9]+";
 pub fn dns1123_label(value: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if value.len() > MAX_LABEL {
-        problems.push(max_length(MAX_LABEL));
+        problems.push(max_characters(MAX_LABEL));
     }
     if !is_dns1123_label(value) {
         if is_dns1123_subdomain(value) {
@@ -46,16 +46,9 @@ pub fn dns1123_label(value: &str) -> Vec<String> {
 pub fn dns1123_subdomain(value: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if value.len() > MAX_SUBDOMAIN {
-        problems.push(max_length(MAX_SUBDOMAIN));
+        problems.push(max_characters(MAX_SUBDOMAIN));
     }
-    if !is_dns1123_subdomain(value) {
-        problems.push(pattern(
-            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \
-             '-' or '.', and must start and end with an alphanumeric character",
-            DNS1123_SUBDOMAIN,
-            &["example.com"],
-        ));
-    }
+    problems.extend(subdomain_problem(value));
     problems
 }
 
@@ -63,7 +56,7 @@ pub fn dns1123_subdomain(value: &str) -> Vec<String> {
 pub fn dns1035_label(value: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if value.len() > MAX_LABEL {
-        problems.push(max_length(MAX_LABEL));
+        problems.push(max_characters(MAX_LABEL));
     }
     let begins_with_letter = value.bytes().next().is_some_and(|b| b.is_ascii_lowercase());
     if !(begins_with_letter && is_dns1123_label(value)) {
@@ -110,8 +103,10 @@ pub fn qualified_name(value: &str) -> Vec<String> {
             if prefix.is_empty() {
                 problems.push("prefix part must be non-empty".into());
             } else {
-                let of_prefix = dns1123_subdomain(prefix);
-                problems.extend(of_prefix.into_iter().map(|p| format!("prefix part {p}")));
+                if prefix.len() > MAX_SUBDOMAIN {
+                    problems.push(format!("prefix part {}", max_bytes(MAX_SUBDOMAIN)));
+                }
+                problems.extend(subdomain_problem(prefix).map(|p| format!("prefix part {p}")));
             }
             name
         }
@@ -119,7 +114,7 @@ pub fn qualified_name(value: &str) -> Vec<String> {
     if name.is_empty() {
         problems.push("name part must be non-empty".into());
     } else if name.len() > MAX_LABEL {
-        problems.push(format!("name part {}", max_length(MAX_LABEL)));
+        problems.push(format!("name part {}", max_bytes(MAX_LABEL)));
     }
     if !is_label_key_name(name) {
         problems.push(format!("name part {}", pattern(MESSAGE, LABEL_KEY, EXAMPLES)));
@@ -131,7 +126,7 @@ pub fn qualified_name(value: &str) -> Vec<String> {
 pub fn label_value(value: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if value.len() > MAX_LABEL {
-        problems.push(max_length(MAX_LABEL));
+        problems.push(max_bytes(MAX_LABEL));
     }
     if !value.is_empty() && !is_label_key_name(value) {
         problems.push(pattern(
@@ -149,7 +144,7 @@ pub fn label_value(value: &str) -> Vec<String> {
 pub fn config_map_key(value: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if value.len() > MAX_SUBDOMAIN {
-        problems.push(max_length(MAX_SUBDOMAIN));
+        problems.push(max_characters(MAX_SUBDOMAIN));
     }
     let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
     if value.is_empty() || !value.bytes().all(allowed) {
@@ -184,7 +179,24 @@ pub fn generate_name(base: &str, random: &mut dyn FnMut() -> u32) -> String {
     name
 }
 
-fn max_length(limit: usize) -> String {
+fn subdomain_problem(value: &str) -> Option<String> {
+    let problem = || {
+        pattern(
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \
+             '-' or '.', and must start and end with an alphanumeric character",
+            DNS1123_SUBDOMAIN,
+            &["example.com"],
+        )
+    };
+    (!is_dns1123_subdomain(value)).then(problem)
+}
+
+/// The limit of names; the same limit of labels is told in bytes, for no good reason.
+fn max_characters(limit: usize) -> String {
+    format!("must be no more than {limit} characters")
+}
+
+fn max_bytes(limit: usize) -> String {
     format!("must be no more than {limit} bytes")
 }
 
@@ -222,3 +234,6 @@ fn is_label_key_name(name: &str) -> bool {
     matches!(ends, (Some(a), Some(z)) if a.is_ascii_alphanumeric() && z.is_ascii_alphanumeric())
         && bytes.iter().all(inner)
 }
+
+#[cfg(test)]
+mod tests;

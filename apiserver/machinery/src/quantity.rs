@@ -36,6 +36,9 @@ pub enum InvalidQuantity {
          '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
     )]
     Format,
+    /// There are no digits.
+    #[error("unable to parse numeric part of quantity")]
+    Number,
     /// The letters are no suffix.
     #[error("unable to parse quantity's suffix")]
     Suffix,
@@ -93,7 +96,11 @@ impl Quantity {
     /// [`InvalidQuantity`], whose texts are upstream's.
     pub fn parse(text: &str) -> Result<Self, InvalidQuantity> {
         let parts = Parts::split(text)?;
-        let (absolute, notation) = match Suffix::parse(parts.suffix)? {
+        let suffix = Suffix::parse(parts.suffix)?;
+        if parts.whole.len() + parts.fraction.len() == 0 && suffix.wants_digits() {
+            return Err(InvalidQuantity::Number);
+        }
+        let (absolute, notation) = match suffix {
             Suffix::Decimal(exponent, notation) => (
                 parts.scaled(exponent.saturating_add(9)).ok_or(InvalidQuantity::TooLarge)?,
                 notation,
@@ -244,6 +251,14 @@ enum Suffix {
 // === impl Suffix ===
 
 impl Suffix {
+    /// Upstream takes a missing number for zero, except on its slow path.
+    fn wants_digits(&self) -> bool {
+        match self {
+            Self::Decimal(exponent, _) => *exponent < -9,
+            Self::Binary(shift) => *shift >= 50,
+        }
+    }
+
     fn parse(text: &str) -> Result<Self, InvalidQuantity> {
         if let Some((_, exponent)) = DECIMAL.iter().find(|(suffix, _)| *suffix == text) {
             return Ok(Self::Decimal(i64::from(*exponent), Notation::DecimalSi));
@@ -316,3 +331,6 @@ fn split_while(text: &str, wanted: impl Fn(u8) -> bool) -> (&str, &str) {
 fn divide_up(value: i128, by: i128) -> i128 {
     value / by + i128::from(value % by != 0)
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,3 +16,6 @@ pub const MAX_SELECTOR: usize = 256 * 1024;
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{0}")]
 pub struct SelectorError(pub String);
+
+#[cfg(test)]
+mod tests;

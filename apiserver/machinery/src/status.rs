@@ -127,3 +127,53 @@ impl From<&FieldError> for StatusCause {
 fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
     *number == T::default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::field::FieldPath;
+
+    #[track_caller]
+    fn check(status: &Status, expect: &str) {
+        assert_eq!(String::from_utf8(status.to_bytes()).unwrap(), expect);
+    }
+
+    #[test]
+    fn empty_fields_are_left_out() {
+        check(
+            &Status::default(),
+            r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure"}"#,
+        );
+    }
+
+    #[test]
+    fn fields_in_upstream_order() {
+        let path = FieldPath::root("metadata").child("name");
+        let problem = FieldError::invalid_str(&path, "A", "no");
+        let details = StatusDetails {
+            name: "A".into(),
+            group: "apps".into(),
+            kind: "Deployment".into(),
+            uid: "u".into(),
+            causes: vec![StatusCause::from(&problem)],
+            retry_after_seconds: 1,
+        };
+        let metadata = ListMeta {
+            resource_version: "7".into(),
+            continue_: "t".into(),
+            remaining_item_count: Some(0),
+        };
+        let status = Status {
+            metadata,
+            message: "m\n".into(),
+            reason: "Invalid".into(),
+            details: Some(details),
+            code: 422,
+            ..Status::default()
+        };
+        check(
+            &status,
+            r#"{"kind":"Status","apiVersion":"v1","metadata":{"resourceVersion":"7","continue":"t","remainingItemCount":0},"status":"Failure","message":"m\n","reason":"Invalid","details":{"name":"A","group":"apps","kind":"Deployment","uid":"u","causes":[{"reason":"FieldValueInvalid","message":"Invalid value: \"A\": no","field":"metadata.name"}],"retryAfterSeconds":1},"code":422}"#,
+        );
+    }
+}

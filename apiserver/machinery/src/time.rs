@@ -148,3 +148,71 @@ fn parse_offset(text: &str) -> Option<Offset> {
 fn number(digits: &str) -> Option<u16> {
     digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())?
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expect: Option<&str>) {
+        assert_eq!(Time::parse(text).ok().map(|t| t.to_string()).as_deref(), expect, "{text:?}");
+    }
+
+    #[test]
+    fn seconds() {
+        check("2020-01-02T03:04:05Z", Some("2020-01-02T03:04:05Z"));
+        check("2020-01-02T03:04:05.999999999999Z", Some("2020-01-02T03:04:05Z"));
+        check("2020-01-02T00:30:05+01:00", Some("2020-01-01T23:30:05Z"));
+        check("1969-12-31T23:59:59.5Z", Some("1969-12-31T23:59:59Z"));
+        check("0001-01-01T00:00:00Z", Some("0001-01-01T00:00:00Z"));
+        for bad in [
+            "",
+            "2020-01-02",
+            "2020-01-02 03:04:05Z",
+            "2020-01-02T03:04:05",
+            "2020-13-02T03:04:05Z",
+            "2020-02-30T03:04:05Z",
+            "2020-01-02T24:04:05Z",
+            "2020-01-02T03:04:60Z",
+            "2020-01-02T03:04:05.Z",
+            "2020-01-02T03:04:05z",
+            "2020-01-02T03:04:05+0100",
+            "2020-01-02T03:04:05Z ",
+            "+020-01-02T03:04:05Z",
+            "2020-01-02T03:04:05+25:00",
+        ] {
+            check(bad, None);
+        }
+    }
+
+    #[test]
+    fn microseconds() {
+        let text = "2020-01-02T03:04:05.000006Z";
+        assert_eq!(MicroTime::parse(text).unwrap().to_string(), text);
+        assert!(MicroTime::parse("2020-01-02T03:04:05Z").is_err());
+        assert!(MicroTime::parse("2020-01-02T03:04:05.0000061Z").is_err());
+        let before = Timestamp::from_nanosecond(-1).unwrap();
+        assert_eq!(MicroTime::at(before).to_string(), "1969-12-31T23:59:59.999999Z");
+        assert_eq!(Time::at(before).to_string(), "1969-12-31T23:59:59Z");
+    }
+
+    proptest! {
+        #[test]
+        fn round_trip(nanoseconds in -60_000_000_000_000_000_000_i128..250_000_000_000_000_000_000) {
+            let at = Timestamp::from_nanosecond(nanoseconds).unwrap();
+            let (time, micro) = (Time::at(at), MicroTime::at(at));
+            prop_assert_eq!(Time::parse(&time.to_string()), Ok(time));
+            prop_assert_eq!(MicroTime::parse(&micro.to_string()), Ok(micro));
+            prop_assert!(time.timestamp() <= micro.timestamp() && micro.timestamp() <= at);
+        }
+
+        #[test]
+        fn no_text_panics(text in "[0-9]{4}-[0-9é]{2}-[0-9]{2}T.{0,20}", other: String) {
+            for text in [text, other] {
+                prop_assert!(Time::parse(&text).is_ok() || MicroTime::parse(&text).is_err());
+            }
+        }
+    }
+}

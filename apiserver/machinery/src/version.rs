@@ -50,3 +50,46 @@ fn split_number(text: &str) -> Option<(i64, &str)> {
     let (number, rest) = text.split_at_checked(digits)?;
     Some((number.parse().ok()?, rest))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_most_preferred_comes_first() {
+        let order = [
+            "v10",
+            "v2",
+            "v1",
+            "v11beta2",
+            "v10beta3",
+            "v3beta1",
+            "v1beta10",
+            "v1beta2",
+            "v12alpha1",
+            "v11alpha2",
+            "foo1",
+            "foo10",
+            "v1beta",
+            "v1gamma1",
+            "v99999999999999999999",
+        ];
+        let mut sorted = order;
+        sorted.reverse();
+        sorted.sort_by(|a, b| compare(a, b));
+        assert_eq!(sorted, order);
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_an_order(a in "v[0-9]{0,2}(alpha|beta)?[0-9]{0,2}", b: String, c in "v[0-9]{1,2}") {
+            prop_assert_eq!(compare(&a, &b), compare(&b, &a).reverse());
+            prop_assert_eq!(compare(&a, &a), Ordering::Equal);
+            let mut three = [a.as_str(), b.as_str(), c.as_str()];
+            three.sort_by(|a, b| compare(a, b));
+            prop_assert_ne!(compare(three[0], three[2]), Ordering::Greater);
+        }
+    }
+}

@@ -56,7 +56,8 @@ impl fmt::Display for JsonError {
 
 impl std::error::Error for JsonError {}
 
-/// `serde_json` counts lines from 1 and columns in bytes; its column is that of the last byte read.
+/// `serde_json` counts lines from 1 and columns in bytes; its column is that of the last
+/// byte read, 0 for the end of the line before.
 fn offset_of(bytes: &[u8], line: usize, column: usize) -> usize {
     let mut start = 0;
     for _ in 1..line {
@@ -66,7 +67,7 @@ fn offset_of(bytes: &[u8], line: usize, column: usize) -> usize {
             None => break,
         }
     }
-    (start + column.saturating_sub(1)).min(bytes.len())
+    (start + column).saturating_sub(1).min(bytes.len())
 }
 
 fn found(bytes: &[u8], offset: usize, place: &str) -> String {

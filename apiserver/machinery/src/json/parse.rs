@@ -7,15 +7,15 @@ use serde_json::{Map, Number, Value};
 
 use super::error::{JsonError, TOO_DEEP};
 use super::path::Path;
-use super::{Limits, Parsed};
+use super::{Limits, Parsed, scalar};
 
 /// How often a duplicate is looked at per reported one; the same path can come many times.
 const ATTEMPTS: usize = 10;
 
 /// Parses one JSON document.
 ///
-/// The last of duplicate keys wins. Integers in the range of `i64` stay integers; larger ones
-/// become floats as in Go. A UTF-8 byte order mark is not skipped (RFC 8259).
+/// The last of duplicate keys wins. Integers in the range of `i64` are integers, larger ones
+/// become floats as in Go. Floats without a fraction become integers, as Go writes them. A UTF-8 byte order mark is not skipped (RFC 8259).
 ///
 /// # Errors
 /// [`JsonError`] for anything that is no JSON (RFC 8259): invalid UTF-8, lone surrogates, numbers
@@ -100,6 +100,9 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 
     fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
+        if let Some(whole) = scalar::as_integer(value) {
+            return Ok(Value::from(whole));
+        }
         Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("number out of range"))
     }
 

@@ -23,15 +23,12 @@ pub(super) fn resolve(text: &str) -> Option<Value> {
         return None;
     }
     let plain: String = text.chars().filter(|c| *c != '_').collect();
-    match integer(&plain).or_else(|| float(&plain)) {
-        Some(Ok(number)) => Some(Value::Number(number)),
-        Some(Err(())) => None,
-        None => Some(Value::String(text.to_owned())),
-    }
+    let number = integer(&plain).or_else(|| float(&plain));
+    Some(number.map_or_else(|| Value::String(text.to_owned()), Value::Number))
 }
 
 /// `12`, `-0x1f`, `0b11`, `0o17` and `017`.
-fn integer(text: &str) -> Option<Result<Number, ()>> {
+fn integer(text: &str) -> Option<Number> {
     let negative = text.starts_with('-');
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (radix, digits) = match digits.as_bytes() {
@@ -47,14 +44,15 @@ fn integer(text: &str) -> Option<Result<Number, ()>> {
     let magnitude = i128::from(u64::from_str_radix(digits, radix).ok()?);
     let value = if negative { -magnitude } else { magnitude };
     match i64::try_from(value) {
-        Ok(value) => Some(Ok(value.into())),
+        Ok(value) => Some(value.into()),
         // Go's JSON decoder reads what no int64 holds as a float.
-        Err(_) => Some(Number::from_f64(value as f64).ok_or(())),
+        Err(_) => Number::from_f64(value as f64),
     }
 }
 
-/// `1.5`, `.5`, `1e3`: digits with a point or an exponent, and nothing else.
-fn float(text: &str) -> Option<Result<Number, ()>> {
+/// `1.5`, `.5`, `1e3`: digits with a point or an exponent, and nothing else. What is beyond an
+/// `f64` is no number but text.
+fn float(text: &str) -> Option<Number> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (mantissa, exponent) = match digits.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent)),
@@ -71,9 +69,14 @@ fn float(text: &str) -> Option<Result<Number, ()>> {
         return None;
     }
     let value: f64 = text.parse().ok()?;
-    // A whole float is written without its point on the way through Go's JSON, and so is an integer.
-    if value.fract() == 0.0 && value.abs() < 9.0e18 {
-        return Some(Ok((value as i64).into()));
+    if let Some(whole) = as_integer(value) {
+        return Some(whole.into());
     }
-    Some(Number::from_f64(value).ok_or(()))
+    Number::from_f64(value)
+}
+
+/// The integer that a float is. Go's JSON writes such a float without a point, so that it is an
+/// integer when it is read again; here it is one at once.
+pub(super) fn as_integer(value: f64) -> Option<i64> {
+    (value.fract() == 0.0 && value.abs() < 9.0e18).then_some(value as i64)
 }

@@ -25,7 +25,8 @@ pub fn yaml(bytes: &[u8], limits: &Limits) -> Result<Parsed, JsonError> {
     let text = std::str::from_utf8(bytes)
         .map_err(|e| JsonError::new("yaml: invalid UTF-8", e.valid_up_to()))?;
     let mut options = granit_parser::Options::default();
-    options.emit_comments = false;
+    // As libyaml, and so go-yaml, reads the last line of a file without a line end.
+    options.block_scalar_eof_without_line_feed = true;
     let mut composer = Composer {
         parser: Parser::new_from_str_with_options(text, options),
         anchors: HashMap::new(),
@@ -215,10 +216,19 @@ fn error(message: &str, at: Marker) -> JsonError {
     JsonError::new(format!("yaml: line {}: {message}", at.line()), offset)
 }
 
+/// A standard tag without its namespace: `str` of `!!str`. Other tags have no meaning here.
+fn kind(tag: &Tag) -> Cow<'_, str> {
+    // The tag `!` alone makes a scalar a text.
+    if matches!(tag.parts(), ("", "!") | ("!", "")) {
+        return Cow::Borrowed("str");
+    }
+    tag.suffix_in_namespace("tag:yaml.org,2002:").unwrap_or_default()
+}
+
 fn is_merge(event: &Event<'_>) -> bool {
     match event {
         Event::Scalar(text, ScalarStyle::Plain, _, None) => text == "<<",
-        Event::Scalar(text, _, _, Some(tag)) => text == "<<" && tag.core_suffix() == Some("merge"),
+        Event::Scalar(text, _, _, Some(tag)) => text == "<<" && kind(tag) == "merge",
         _ => false,
     }
 }
@@ -229,29 +239,24 @@ fn read_scalar(
     tag: Option<&Tag>,
     at: Marker,
 ) -> Result<Value, JsonError> {
-    match tag.map(|t| (t, t.core_suffix())) {
-        Some((_, Some("str"))) => return Ok(Value::String(text.into_owned())),
-        Some((_, Some("binary"))) => {
+    match tag.map(kind).as_deref() {
+        Some("str") => return Ok(Value::String(text.into_owned())),
+        Some("binary") => {
             let bytes = STANDARD.decode(text.split_ascii_whitespace().collect::<String>());
-            let bytes =
-                bytes.map_err(|_| error("!!binary value contains invalid base64 data", at))?;
-            let text = String::from_utf8(bytes);
+            let wrong = |_| error("!!binary value contains invalid base64 data", at);
+            let text = String::from_utf8(bytes.map_err(wrong)?);
             return text.map(Value::String).map_err(|_| error("!!binary value is no text", at));
         }
-        Some((_, Some(kind @ ("int" | "float" | "bool" | "null")))) => {
+        Some(kind @ ("int" | "float" | "bool" | "null")) => {
             let value = scalar::resolve(&text);
             let fits = match kind {
                 "int" | "float" => matches!(value, Some(Value::Number(_))),
                 "bool" => matches!(value, Some(Value::Bool(_))),
                 _ => matches!(value, Some(Value::Null)),
             };
-            let wrong =
-                || error(&format!("cannot decode {} as a !!{kind}", go_quote(cut(&text))), at);
+            let quoted = go_quote(cut(&text));
+            let wrong = || error(&format!("cannot decode {quoted} as a !!{kind}"), at);
             return value.filter(|_| fits).ok_or_else(wrong);
-        }
-        // The tag `!` alone makes a scalar a text.
-        Some((tag, None)) if tag.parts() == ("", "!") || tag.parts() == ("!", "") => {
-            return Ok(Value::String(text.into_owned()));
         }
         _ => {}
     }

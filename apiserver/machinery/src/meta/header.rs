@@ -6,7 +6,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, de};
 
 use super::OwnerReference;
-use crate::json::JsonError;
+use crate::json::{JsonError, Object};
 
 /// The fields of an object that selectors, garbage collection and deletion ask for.
 ///
@@ -51,7 +51,7 @@ impl Header {
     /// [`JsonError`] for what is no JSON object, for a header field of the wrong type, and for a
     /// header field that comes twice (stored objects have none).
     pub fn scan(bytes: &[u8]) -> Result<Self, JsonError> {
-        let Object { api_version, kind, metadata } =
+        let Object(Whole { api_version, kind, metadata: Object(metadata) }) =
             serde_json::from_slice(bytes).map_err(|e| JsonError::from_serde(&e, bytes))?;
         Ok(Self {
             api_version,
@@ -88,13 +88,13 @@ impl Header {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Object {
+struct Whole {
     #[serde(default, deserialize_with = "or_default")]
     api_version: Box<str>,
     #[serde(default, deserialize_with = "or_default")]
     kind: Box<str>,
     #[serde(default, deserialize_with = "or_default")]
-    metadata: Metadata,
+    metadata: Object<Metadata>,
 }
 
 #[derive(Default, Deserialize)]
@@ -114,7 +114,7 @@ struct Metadata {
     labels: Labels,
     #[serde(deserialize_with = "or_default")]
     finalizers: Box<[Box<str>]>,
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "owners")]
     owner_references: Box<[OwnerReference]>,
 }
 
@@ -150,6 +150,11 @@ impl<'de> Deserialize<'de> for Labels {
 
         deserializer.deserialize_map(Entries)
     }
+}
+
+fn owners<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<[OwnerReference]>, D::Error> {
+    let list: Vec<Object<OwnerReference>> = or_default(deserializer)?;
+    Ok(list.into_iter().map(|Object(owner)| owner).collect())
 }
 
 /// A value of which null means the default.

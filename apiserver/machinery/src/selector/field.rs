@@ -5,14 +5,14 @@ use std::fmt;
 
 use super::{MAX_SELECTOR, SelectorError};
 
-/// A conjunction of requirements on fields. Without requirements all objects match.
+/// A conjunction of requirements on fields, sorted. Without requirements all objects match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FieldSelector {
     requirements: Box<[FieldRequirement]>,
 }
 
 /// One requirement of a [`FieldSelector`].
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldRequirement {
     /// The field, as `metadata.name`.
     pub path: Box<str>,
@@ -23,7 +23,7 @@ pub struct FieldRequirement {
 }
 
 /// What a [`FieldRequirement`] asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FieldOperator {
     /// `f=v` and `f==v`.
     Equal,
@@ -40,7 +40,8 @@ impl FieldSelector {
     }
 
     /// A selector of these requirements.
-    pub fn new(requirements: Vec<FieldRequirement>) -> Self {
+    pub fn new(mut requirements: Vec<FieldRequirement>) -> Self {
+        requirements.sort_unstable();
         Self { requirements: requirements.into() }
     }
 
@@ -55,21 +56,23 @@ impl FieldSelector {
             return Err(SelectorError(format!("selector is longer than {MAX_SELECTOR} bytes")));
         }
         let mut terms = split_terms(text);
-        // Upstream sorts the terms as texts; error messages and Display follow that order.
+        // Upstream sorts the terms as texts, and complains about the first bad one in that order.
         terms.sort_unstable();
-        let terms = terms.into_iter().filter(|term| !term.is_empty());
-        let requirements: Result<_, _> = terms
-            .map(|term| {
-                let (path, op, value) = split_term(term).ok_or_else(|| {
-                    SelectorError(format!("invalid selector: '{text}'; can't understand '{term}'"))
-                })?;
-                Ok(FieldRequirement { path: path.into(), op, value: unescape(value)?.into() })
-            })
-            .collect();
-        Ok(Self { requirements: requirements? })
+        let mut requirements = Vec::new();
+        for term in terms.into_iter().filter(|term| !term.is_empty()) {
+            let (path, op, value) = split_term(term).ok_or_else(|| {
+                SelectorError(format!("invalid selector: '{text}'; can't understand '{term}'"))
+            })?;
+            let value = unescape(value)?;
+            // Upstream forgets a term without field and value.
+            if !(path.is_empty() && value.is_empty()) {
+                requirements.push(FieldRequirement { path: path.into(), op, value: value.into() });
+            }
+        }
+        Ok(Self::new(requirements))
     }
 
-    /// The requirements, in the order of their texts.
+    /// The requirements, sorted.
     pub fn requirements(&self) -> &[FieldRequirement] {
         &self.requirements
     }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use super::{LabelOperator, LabelRequirement, LabelSelector, SelectorError};
 use crate::field::aggregate;
+use crate::json::Object;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -13,7 +14,7 @@ struct Structured {
     #[serde(default)]
     match_labels: Option<BTreeMap<String, String>>,
     #[serde(default)]
-    match_expressions: Option<Vec<Expression>>,
+    match_expressions: Option<Vec<Object<Expression>>>,
 }
 
 #[derive(Deserialize)]
@@ -33,13 +34,13 @@ impl LabelSelector {
         if value.is_null() {
             return Ok(Self::nothing());
         }
-        let structured =
-            Structured::deserialize(value).map_err(|e| SelectorError(e.to_string()))?;
+        let Object(structured) =
+            Object::<Structured>::deserialize(value).map_err(|e| SelectorError(e.to_string()))?;
         let mut requirements = Vec::new();
         for (key, value) in structured.match_labels.into_iter().flatten() {
             requirements.push(checked(&key, LabelOperator::Equals, vec![value.into()])?);
         }
-        for expression in structured.match_expressions.into_iter().flatten() {
+        for Object(expression) in structured.match_expressions.into_iter().flatten() {
             let operator = match &*expression.operator {
                 "In" => LabelOperator::In,
                 "NotIn" => LabelOperator::NotIn,
