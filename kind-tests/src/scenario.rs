@@ -52,7 +52,8 @@ impl Need {
         match self {
             Self::Tool(tool) if in_ci() => ensure(tool).map(|_| ()),
             Self::Tool(tool) if tool.cached()?.is_none() => {
-                bail!("{} is not built yet; `cargo xtask setup` builds it", tool.program())
+                let (program, version) = (tool.program(), tool.version()?);
+                bail!("{program} {version} is not built yet; `cargo xtask setup` builds it")
             }
             Self::Tool(_) => Ok(()),
             Self::Namespaces if !rustix::process::geteuid().is_root() => {

@@ -32,16 +32,15 @@ fn everyday_commands_of_the_older_kubectl() {
 
 #[test]
 fn a_real_kube_apiserver_answers_the_same() {
-    let tools = [Tool::Etcd, Tool::KubeApiserver, Tool::Kubectl, Tool::KubectlOlder];
-    scenario("a_real_kube_apiserver_answers_the_same", &tools.map(Need::Tool), |run| {
-        let plane = ControlPlane::start(run, "plane", control_plane::Options::default())?;
-        for tool in [Tool::Kubectl, Tool::KubectlOlder] {
-            let kubectl = Kubectl::new(run, tool, plane.kubeconfig())?;
-            discovery(&kubectl)?;
-            life_of_an_object(run, &kubectl)?;
-        }
-        plane.stop()
-    });
+    against_upstream("a_real_kube_apiserver_answers_the_same", Tool::Kubectl);
+}
+
+#[test]
+fn a_real_kube_apiserver_answers_the_older_kubectl_the_same() {
+    against_upstream(
+        "a_real_kube_apiserver_answers_the_older_kubectl_the_same",
+        Tool::KubectlOlder,
+    );
 }
 
 #[test]
@@ -54,6 +53,16 @@ fn a_deleted_namespace_goes_with_all_it_holds() {
         check_contains(&one.fails(&["get", "namespace", "mine"])?, &["NotFound"])?;
         one.ok(&["create", "namespace", "mine"])?;
         check_contains(&one.fails(&["get", "cm", "c", "--namespace=mine"])?, &["NotFound"])
+    });
+}
+
+fn against_upstream(name: &str, tool: Tool) {
+    scenario(name, &[Tool::Etcd, Tool::KubeApiserver, tool].map(Need::Tool), |run| {
+        let plane = ControlPlane::start(run, "plane", control_plane::Options::default())?;
+        let kubectl = Kubectl::new(run, tool, plane.kubeconfig())?;
+        discovery(&kubectl)?;
+        life_of_an_object(run, &kubectl)?;
+        plane.stop()
     });
 }
 
@@ -103,20 +112,24 @@ fn discovery(kubectl: &Kubectl) -> Result<()> {
 /// One configmap from its creation to its deletion, and a secret beside it.
 fn life_of_an_object(run: &Run, kubectl: &Kubectl) -> Result<()> {
     create_and_read(kubectl)?;
+    let log = run.folder().join("get-watch.log");
+    let rows = || {
+        let text = fs::read_to_string(&log).unwrap_or_default();
+        text.lines().filter(|line| line.starts_with("life ")).count()
+    };
+    let mut last = rows();
     let mut watch = kubectl.spawn(run, "get-watch", &["get", "cm", "life", "--watch"])?;
-    let mut lines = fs::read_to_string(watch.log())?.lines().count();
-    // Each change must reach the watch before the next is made, so none can hide another.
-    let mut next_line = |what: &str| -> Result<()> {
-        lines = eventually(what, || {
-            let now = fs::read_to_string(watch.log())?.lines().count();
-            ensure!(now > lines, "nothing new");
+    let mut next_row = |what: &str| -> Result<()> {
+        last = eventually(what, || {
+            let now = rows();
+            ensure!(now > last, "nothing new");
             Ok(now)
         })?;
         Ok(())
     };
-    next_line("the watch to show the object")?;
+    next_row("the watch to show the object")?;
     change(run, kubectl)?;
-    next_line("the watch to show a change")?;
+    next_row("the watch to show a change")?;
     watch.check_running()?;
     watch.terminate()?;
     wait_and_delete(run, kubectl)
@@ -129,7 +142,7 @@ fn create_and_read(kubectl: &Kubectl) -> Result<()> {
     check_contains(&kubectl.fails(&["get", "cm", "life"])?, &["NotFound", "\"life\" not found"])?;
     ensure!(kubectl.ok(&create)? == "configmap/life created\n");
     let again = kubectl.fails(&create)?;
-    check_contains(&again, &["AlreadyExists", "configmaps \"life\" already exists"])?;
+    check_contains(&again, &["configmaps \"life\" already exists"])?;
     let created = kubectl.ok_with_input(&["create", "--filename=-"], SECRET)?;
     ensure!(created == "secret/secret created\n", "{created}");
     let unknown = SECRET.replace("stringData", "stringDate");

@@ -2,6 +2,7 @@
 
 mod conformance;
 mod control_plane;
+mod differential;
 mod first_steps;
 mod kubectl;
 mod leftovers;

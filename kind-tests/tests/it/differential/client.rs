@@ -1,0 +1,181 @@
+//! A plain HTTPS client: it sends exactly what a case says, and shows exactly what comes back.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use kind_tests::kubeconfig::Access;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use serde_json::Value;
+
+/// The longest answer that is read.
+const LONGEST_ANSWER: u64 = 32 << 20;
+
+/// The longest pause within an answer: watches of this test end long before.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// A client of one server, as its administrator.
+#[derive(Debug)]
+pub(crate) struct Client {
+    access: Access,
+    prefix: String,
+    token: Option<String>,
+    config: Arc<ClientConfig>,
+}
+
+/// What is sent.
+#[derive(Debug)]
+pub(crate) struct Request<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) path: &'a str,
+    pub(crate) headers: &'a [(String, String)],
+    pub(crate) body: Option<&'a [u8]>,
+    /// The answer is read up to so many lines only.
+    pub(crate) lines: Option<usize>,
+}
+
+/// What comes back.
+#[derive(Debug)]
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    /// By name in lower case; several of one name are joined by a line break.
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) body: Vec<u8>,
+}
+
+type Stream = BufReader<StreamOwned<ClientConnection, TcpStream>>;
+
+// === impl Client ===
+
+impl Client {
+    /// A client of the current context's server, below `prefix` rather than the context's path.
+    ///
+    /// # Errors
+    /// When the kubeconfig has not what it takes.
+    pub(crate) fn new(kubeconfig: &Path, prefix: &str) -> Result<Self> {
+        let access = Access::read(kubeconfig, None)?;
+        let text = std::fs::read_to_string(kubeconfig)?;
+        let file: Value = serde_saphyr::from_str(&text)?;
+        let user = &file["users"][0]["user"];
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(access.authority.as_bytes()) {
+            roots.add(certificate?)?;
+        }
+        let provider = rustls::crypto::aws_lc_rs::default_provider();
+        let config = ClientConfig::builder_with_provider(provider.into())
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots);
+        let pem = |field: &str| user[field].as_str().map(|text| STANDARD.decode(text)).transpose();
+        let config = match (pem("client-certificate-data")?, pem("client-key-data")?) {
+            (Some(certificate), Some(key)) => {
+                let chain = CertificateDer::pem_slice_iter(&certificate).collect::<Result<_, _>>();
+                config.with_client_auth_cert(chain?, PrivateKeyDer::from_pem_slice(&key)?)?
+            }
+            _ => config.with_no_client_auth(),
+        };
+        let token = user["token"].as_str().map(ToOwned::to_owned);
+        Ok(Self { access, prefix: prefix.to_owned(), token, config: config.into() })
+    }
+
+    /// Sends a request over a connection of its own and reads the answer.
+    ///
+    /// # Errors
+    /// When there is no answer, or it is no HTTP.
+    pub(crate) fn ask(&self, request: &Request<'_>) -> Result<Response> {
+        let authority = self.access.server.strip_prefix("https://").context("not https")?;
+        let authority = authority.split('/').next().unwrap_or(authority);
+        let (host, _port) = authority.rsplit_once(':').context("no port")?;
+        let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned())?;
+        let socket = TcpStream::connect(authority)?;
+        socket.set_nodelay(true)?;
+        socket.set_read_timeout(Some(LONGEST_PAUSE))?;
+        let connection = ClientConnection::new(self.config.clone(), name)?;
+        let mut stream = StreamOwned::new(connection, socket);
+        let mut head = format!(
+            "{} {}{} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\nUser-Agent: diff/1\r\n",
+            request.method, self.prefix, request.path
+        );
+        if let Some(token) = &self.token {
+            head += &format!("Authorization: Bearer {token}\r\n");
+        }
+        for (name, value) in request.headers {
+            head += &format!("{name}: {value}\r\n");
+        }
+        let body = request.body.unwrap_or_default();
+        if request.body.is_some() {
+            head += &format!("Content-Length: {}\r\n", body.len());
+        }
+        head += "\r\n";
+        let mut message = head.into_bytes();
+        message.extend_from_slice(body);
+        // A server may answer before it has read all, and then close.
+        let sent = stream.write_all(&message).and_then(|()| stream.flush());
+        read(BufReader::new(stream), request).with_context(|| match sent {
+            Ok(()) => "read the answer".to_owned(),
+            Err(error) => format!("read the answer, after sending had failed: {error}"),
+        })
+    }
+}
+
+fn read(mut stream: Stream, request: &Request<'_>) -> Result<Response> {
+    let status = line(&mut stream)?;
+    let status = status.split(' ').nth(1).with_context(|| format!("no status: {status:?}"))?;
+    let status = status.parse()?;
+    let mut headers = BTreeMap::<String, String>::new();
+    loop {
+        let line = line(&mut stream)?;
+        if line.is_empty() {
+            break;
+        }
+        let (name, value) = line.split_once(':').with_context(|| format!("header {line:?}"))?;
+        let value = value.trim();
+        let entry = headers.entry(name.to_ascii_lowercase());
+        entry.and_modify(|all| *all += &format!("\n{value}")).or_insert_with(|| value.to_owned());
+    }
+    let mut body = Vec::new();
+    let chunked = headers.get("transfer-encoding").is_some_and(|coding| coding == "chunked");
+    if request.method == "HEAD" {
+    } else if chunked {
+        read_chunks(&mut stream, &mut body, request.lines)?;
+    } else if let Some(length) = headers.get("content-length") {
+        stream.take(length.parse::<u64>()?.min(LONGEST_ANSWER)).read_to_end(&mut body)?;
+    } else {
+        stream.take(LONGEST_ANSWER).read_to_end(&mut body)?;
+    }
+    Ok(Response { status, headers, body })
+}
+
+fn read_chunks(stream: &mut Stream, body: &mut Vec<u8>, lines: Option<usize>) -> Result<()> {
+    loop {
+        let size = line(stream)?;
+        let size = u64::from_str_radix(size.trim(), 16).with_context(|| format!("{size:?}"))?;
+        if size == 0 {
+            return Ok(());
+        }
+        if size > LONGEST_ANSWER || body.len() as u64 > LONGEST_ANSWER {
+            bail!("the answer is too long");
+        }
+        stream.take(size).read_to_end(body)?;
+        line(stream)?;
+        let complete = body.iter().filter(|byte| **byte == b'\n').count();
+        if lines.is_some_and(|lines| complete >= lines) {
+            return Ok(());
+        }
+    }
+}
+
+fn line(stream: &mut Stream) -> Result<String> {
+    let mut line = String::new();
+    if stream.read_line(&mut line)? == 0 {
+        bail!("the connection has ended");
+    }
+    Ok(line.trim_end().to_owned())
+}

@@ -1,0 +1,150 @@
+//! Plays a case to both servers.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use super::case::{Case, Step};
+use super::client::{Client, Request, Response};
+use super::compare::{self, Difference};
+use super::{answer, mask};
+
+/// What one server has answered so far in one case.
+#[derive(Debug)]
+struct Play<'a> {
+    client: &'a Client,
+    saved: BTreeMap<String, String>,
+    answers: Vec<Value>,
+}
+
+/// Plays a case to both servers, the real one first, and tells what differs.
+///
+/// # Errors
+/// When a server does not answer, or an answer lacks what a step saves.
+pub(crate) fn case(case: &Case, servers: [&Client; 2]) -> Result<Vec<Difference>> {
+    let mut plays = servers.map(|client| Play {
+        client,
+        saved: BTreeMap::from([("ns".to_owned(), case.name.clone())]),
+        answers: Vec::new(),
+    });
+    if case.namespace {
+        for play in &plays {
+            play.make_namespace(&case.name)?;
+        }
+        plays[0].furnish(&case.name)?;
+    }
+    let mut found = Vec::new();
+    for step in &case.steps {
+        for play in &mut plays {
+            play.step(step).with_context(|| format!("step {}", step.name()))?;
+        }
+    }
+    let [real, ours] = plays.map(|play| mask::all(play.answers));
+    for ((step, mut real), ours) in case.steps.iter().zip(real).zip(ours) {
+        for list in &step.common {
+            compare::keep_common(&mut real["body"], &ours["body"], list)?;
+        }
+        found.extend(compare::differences(&case.name, step.name(), &real, &ours));
+    }
+    Ok(found)
+}
+
+// === impl Play ===
+
+impl Play<'_> {
+    fn make_namespace(&self, name: &str) -> Result<()> {
+        let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        self.post("/api/v1/namespaces", &body)
+    }
+
+    /// Makes what a cluster's controllers would make in a new namespace: the real server runs
+    /// without them, and ours has these objects from the start.
+    fn furnish(&self, namespace: &str) -> Result<()> {
+        let base = format!("/api/v1/namespaces/{namespace}");
+        let account = json!({"metadata": {"name": "default"}});
+        self.post(&format!("{base}/serviceaccounts"), &account)?;
+        let why = "Contains a CA bundle that can be used to verify the kube-apiserver when using \
+                   internal endpoints such as the internal service IP or \
+                   kubernetes.default.svc. No other usage is guaranteed across distributions of \
+                   Kubernetes clusters.";
+        let roots = json!({
+            "metadata": {
+                "name": "kube-root-ca.crt",
+                "annotations": {"kubernetes.io/description": why},
+            },
+            "data": {"ca.crt": "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n"},
+        });
+        self.post(&format!("{base}/configmaps"), &roots)
+    }
+
+    fn post(&self, path: &str, body: &Value) -> Result<()> {
+        let bytes = serde_json::to_vec(body)?;
+        let headers = [("Content-Type".to_owned(), "application/json".to_owned())];
+        let request =
+            Request { method: "POST", path, headers: &headers, body: Some(&bytes), lines: None };
+        let response = self.client.ask(&request)?;
+        let text = String::from_utf8_lossy(&response.body);
+        ensure!(response.status == 201, "POST {path}: {} {text}", response.status);
+        Ok(())
+    }
+
+    fn step(&mut self, step: &Step) -> Result<()> {
+        let response = self.ask(step)?;
+        let answer = answer::of(&response, step.events)?;
+        for (name, pointer) in &step.save {
+            let found = answer["body"].pointer(pointer).and_then(Value::as_str);
+            let found = found.with_context(|| format!("nothing at {pointer} in {answer}"))?;
+            self.saved.insert(name.clone(), found.to_owned());
+        }
+        self.answers.push(answer);
+        Ok(())
+    }
+
+    fn ask(&self, step: &Step) -> Result<Response> {
+        let request = self.fill(&step.request)?;
+        let (method, path) = request.split_once(' ').context("no method and path")?;
+        let mut headers = Vec::new();
+        if let Some(accept) = &step.accept {
+            headers.push(("Accept".to_owned(), accept.clone()));
+        }
+        let body = match (&step.body, &step.text) {
+            (Some(body), None) => Some(self.fill(&body.to_string())?),
+            (None, Some(text)) => Some(self.fill(text)?),
+            (None, None) => None,
+            (Some(_), Some(_)) => anyhow::bail!("both a body and a text"),
+        };
+        match &step.content_type {
+            Some(media) if !media.is_empty() => {
+                headers.push(("Content-Type".to_owned(), media.clone()));
+            }
+            None if body.is_some() => {
+                headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
+            }
+            _ => {}
+        }
+        for (name, value) in &step.headers {
+            headers.push((name.clone(), self.fill(value)?));
+        }
+        let body = body.as_deref().map(str::as_bytes);
+        self.client.ask(&Request { method, path, headers: &headers, body, lines: step.events })
+    }
+
+    /// Puts what was saved in place of its name.
+    fn fill(&self, text: &str) -> Result<String> {
+        let mut parts = text.split("${");
+        let mut filled = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let (name, rest) = part.split_once('}').context("a ${ without its }")?;
+            match name.split_once('*') {
+                Some((text, times)) => filled += &text.repeat(times.parse()?),
+                None => {
+                    let saved = self.saved.get(name);
+                    filled += saved.with_context(|| format!("nothing is saved as {name:?}"))?;
+                }
+            }
+            filled += rest;
+        }
+        Ok(filled)
+    }
+}
