@@ -2,6 +2,7 @@
 
 mod components;
 mod descriptions;
+mod parameters;
 mod paths;
 
 use machinery::GroupVersion;
