@@ -72,6 +72,8 @@ fn in_two_clusters(name: &str, tool: Tool) {
         let two = kubectl.server(&hub.cluster_url("two"));
         for kubectl in [&one, &two] {
             discovery(kubectl)?;
+            // Its first write makes a logical cluster; a dry run would not.
+            kubectl.ok(&["create", "configmap", "first"])?;
             life_of_an_object(run, kubectl)?;
         }
         one.ok(&["create", "configmap", "only-in-one"])?;
