@@ -232,21 +232,20 @@ impl Overlay for Virtuals {
     fn object(&self, records: Slice<'_>, key: &Key) -> Option<Arc<Object>> {
         let kind = Kind::of(key.resource_part())?;
         let (cluster, namespace, name) = key.parts();
+        // The name tells nearly always, and every change of an object comes by here.
+        let known = match kind {
+            Kind::Namespaces => NAMESPACES.contains(&name),
+            Kind::ApiServices => self.api_services.iter().any(|service| service.name() == name),
+            Kind::Services => name == kind.only() && namespace == "default",
+            Kind::ServiceAccounts | Kind::ConfigMaps => name == kind.only(),
+        };
+        if !known {
+            return None;
+        }
         let cluster = Parent::of_cluster(records, cluster)?;
         match kind {
-            Kind::Namespaces => {
-                NAMESPACES.contains(&name).then(|| self.make(kind, &cluster, "", name))
-            }
-            Kind::ApiServices => self
-                .api_services
-                .iter()
-                .any(|service| service.name() == name)
-                .then(|| self.make(kind, &cluster, "", name)),
-            Kind::Services if namespace != "default" => None,
-            Kind::ServiceAccounts | Kind::ConfigMaps | Kind::Services => {
-                if name != kind.only() {
-                    return None;
-                }
+            Kind::Namespaces | Kind::ApiServices => Some(self.make(kind, &cluster, "", name)),
+            Kind::Services | Kind::ServiceAccounts | Kind::ConfigMaps => {
                 let parent = Self::namespace(records, &cluster, namespace)?;
                 Some(self.make(kind, &parent, namespace, name))
             }

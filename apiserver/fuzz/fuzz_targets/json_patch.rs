@@ -1,0 +1,4 @@
+//! See `fuzz::json_patch`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz::json_patch(data));
