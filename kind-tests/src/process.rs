@@ -93,6 +93,16 @@ impl Process {
         }
     }
 
+    /// Waits for its end, however long that takes.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn wait(&mut self) -> Result<ExitStatus> {
+        let status = self.child.wait()?;
+        self.status = Some(status);
+        Ok(status)
+    }
+
     /// SIGTERM, then SIGKILL if it does not end within ten seconds.
     ///
     /// # Errors
@@ -117,9 +127,7 @@ impl Process {
             return Ok(status);
         }
         self.child.kill()?;
-        let status = self.child.wait()?;
-        self.status = Some(status);
-        Ok(status)
+        self.wait()
     }
 }
 

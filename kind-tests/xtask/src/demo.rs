@@ -8,9 +8,9 @@ use anyhow::Result;
 use kind_tests::hub::{self, Hub};
 use kind_tests::{Kubectl, Provider, Run, Tool, cargo};
 
-use crate::DemoArguments;
 use crate::setup;
 use crate::steps::step;
+use crate::{DemoArguments, interrupt};
 
 use self::tour::Tour;
 
@@ -61,13 +61,7 @@ fn show(run: &Run, options: hub::Options, check: bool) -> Result<()> {
 }
 
 fn wait_for_end(hub: &mut Hub) -> Result<()> {
-    loop {
-        let hour = std::time::Duration::from_secs(3600);
-        let end = kind_tests::eventually::within(hour, "the hub to end", || {
-            hub.process().check_running()?;
-            Ok(None::<()>)
-        });
-        // Only the hour is over, unless the hub has ended.
-        hub.process().check_running().or(end)?;
-    }
+    let status = hub.process().wait()?;
+    interrupt::stay_if_ending();
+    anyhow::bail!("the hub ended by itself: {status}")
 }

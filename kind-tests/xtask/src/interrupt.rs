@@ -1,5 +1,7 @@
 //! Ctrl-C and SIGTERM: what this program has started must not outlive it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use anyhow::Result;
 use kind_tests::progress::say;
 use kind_tests::run;
@@ -8,6 +10,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// The exit code of a program that a Ctrl-C ended, by the shell's convention.
 const INTERRUPTED: i32 = 130;
+
+/// Whether a signal has arrived.
+static ENDING: AtomicBool = AtomicBool::new(false);
 
 /// Watches for both signals in a thread of its own; at the first, ends every process that runs
 /// of this program have recorded, and exits.
@@ -21,6 +26,7 @@ pub(crate) fn end_children_on_signal() -> Result<()> {
                 return;
             }
         };
+        ENDING.store(true, Ordering::SeqCst);
         say("\nstopping");
         if let Err(error) = run::abandon() {
             say(format!("could not clean up: {error:#}"));
@@ -28,6 +34,14 @@ pub(crate) fn end_children_on_signal() -> Result<()> {
         std::process::exit(exit);
     })?;
     Ok(())
+}
+
+/// After a signal, leaves the rest to the thread that it woke: what fails now fails because that
+/// thread ends it.
+pub(crate) fn stay_if_ending() {
+    while ENDING.load(Ordering::SeqCst) {
+        std::thread::park();
+    }
 }
 
 async fn first_signal() -> std::io::Result<()> {

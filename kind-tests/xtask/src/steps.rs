@@ -6,11 +6,16 @@ use anyhow::{Context, Result, bail};
 use kind_tests::clock::Stopwatch;
 use kind_tests::progress::say;
 
+use crate::interrupt;
+
 /// Runs one step, and says what it is and how long it took.
 pub(crate) fn step<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     say(format!("=== {name}"));
     let watch = Stopwatch::start();
     let outcome = work();
+    if outcome.is_err() {
+        interrupt::stay_if_ending();
+    }
     let seconds = watch.elapsed().as_secs_f64();
     match &outcome {
         Ok(_) => say(format!("=== {name}: done in {seconds:.1} s")),
