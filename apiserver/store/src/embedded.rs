@@ -115,7 +115,7 @@ impl EmbeddedStore {
         let file = match open::file(path)? {
             Some(file) => Some(file),
             None => {
-                open::make(path, &Birth::new(), |_| Ok(()))?;
+                open::make(path, &Birth::new(), |_| Ok::<_, OpenError>(()))?;
                 open::file(path)?
             }
         };

@@ -14,6 +14,7 @@ mod history;
 mod key;
 pub mod memory;
 pub mod object;
+pub mod transfer;
 mod types;
 mod undo;
 

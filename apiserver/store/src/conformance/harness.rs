@@ -26,7 +26,12 @@ pub(crate) struct Fixture {
 }
 
 /// A watch of the cases' own resources.
-pub(crate) struct Watch(BoxStream<'static, Result<WatchMessage, ReadError>>);
+pub(crate) struct Watch {
+    store: Arc<dyn Store>,
+    stream: BoxStream<'static, Result<WatchMessage, ReadError>>,
+    /// Everything up to here has come.
+    reached: Revision,
+}
 
 impl Fixture {
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
@@ -85,36 +90,41 @@ impl Fixture {
     }
 
     pub(crate) async fn watch(&self, after: Revision) -> Watch {
-        Watch(self.store.watch(after).await.unwrap())
+        let stream = self.store.watch(after).await.unwrap();
+        Watch { store: self.store.clone(), stream, reached: after }
     }
 }
 
 impl Watch {
     /// The next message, whatever it is.
     pub(crate) async fn message(&mut self) -> Result<WatchMessage, ReadError> {
-        let next = tokio::time::timeout(PATIENCE, self.0.next()).await;
+        let next = tokio::time::timeout(PATIENCE, self.stream.next()).await;
         next.expect("a message in time").expect("a watch does not end without an error")
     }
 
     /// All changes until those of `revision` have come, without those of the second writer.
     ///
-    /// Checks that revisions rise, and that those of one commit come in one message.
+    /// Checks that revisions rise, and that those of one commit come in one message. A watch that
+    /// fell behind is begun again from the last revision seen, as every reader does.
     pub(crate) async fn until(&mut self, revision: Revision) -> Vec<Change> {
         let mut all = Vec::<Change>::new();
-        let mut reached = Revision(0);
-        while reached < revision {
-            match self.message().await.unwrap() {
-                WatchMessage::Progress(progress) => {
-                    assert!(progress >= reached, "progress goes back");
-                    reached = progress;
+        while self.reached < revision {
+            match self.message().await {
+                Ok(WatchMessage::Progress(progress)) => {
+                    assert!(progress >= self.reached, "progress goes back");
+                    self.reached = progress;
                 }
-                WatchMessage::Changes(changes) => {
+                Ok(WatchMessage::Changes(changes)) => {
                     assert!(changes.is_sorted_by_key(|change| change.revision));
                     let first = changes.first().expect("no message is empty").revision;
-                    assert!(first > reached, "the commit {first} comes twice or in two messages");
-                    reached = changes.last().unwrap().revision;
+                    assert!(first > self.reached, "{first} comes twice or in two messages");
+                    self.reached = changes.last().unwrap().revision;
                     all.extend(changes);
                 }
+                Err(ReadError::Lagged) => {
+                    self.stream = self.store.watch(self.reached).await.unwrap();
+                }
+                Err(error) => panic!("{error}"),
             }
         }
         all.retain(|change| change.key.resource_part() != "core/noise");

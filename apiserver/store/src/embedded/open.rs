@@ -13,7 +13,7 @@ use super::format;
 use crate::{Identity, Revision};
 
 /// Bytes of memory for pages while a store is made.
-const MAKING_CACHE: usize = 8 << 20;
+pub(crate) const MAKING_CACHE: usize = 8 << 20;
 
 /// Why a store file could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -83,20 +83,21 @@ pub(crate) fn file(path: &Path) -> Result<Option<(FileBackend, File)>, OpenError
 ///
 /// It is made beside its place and put there when it is whole, so that a crash leaves either no
 /// store or this one. A store that has meanwhile come to be there is kept, and `false` returned.
-pub(crate) fn make(
+pub(crate) fn make<E: From<OpenError>>(
     path: &Path,
     birth: &Birth,
-    fill: impl FnOnce(&Database) -> Result<(), OpenError>,
-) -> Result<bool, OpenError> {
+    fill: impl FnOnce(&Database) -> Result<(), E>,
+) -> Result<bool, E> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".new-{}", Uuid::new_v4()));
     let aside = path.with_file_name(name);
-    let made = fill_aside(&aside, birth, fill).and_then(|()| {
+    let filled = begin_aside(&aside, birth).map_err(E::from).and_then(|database| fill(&database));
+    let made = filled.and_then(|()| {
         // Unlike a rename, a link never replaces what is there.
         match fs::hard_link(&aside, path) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-            Err(error) => Err(OpenError::Io(error)),
+            Err(error) => Err(OpenError::Io(error).into()),
         }
     });
     if let Err(error) = fs::remove_file(&aside)
@@ -114,18 +115,14 @@ pub(crate) fn make(
     Ok(false)
 }
 
-fn fill_aside(
-    aside: &Path,
-    birth: &Birth,
-    fill: impl FnOnce(&Database) -> Result<(), OpenError>,
-) -> Result<(), OpenError> {
+fn begin_aside(aside: &Path, birth: &Birth) -> Result<Database, OpenError> {
     // Only the owner may read it: it will hold secrets.
     let mut options = OpenOptions::new();
     let file = options.read(true).write(true).create_new(true).mode(0o600).open(aside);
     let backend = FileBackend::new(file.map_err(OpenError::Io)?)?;
     let database = Builder::new().set_cache_size(MAKING_CACHE).create_with_backend(backend)?;
     create(&database, birth)?;
-    fill(&database)
+    Ok(database)
 }
 
 /// Opens a store on any disk, and makes one there if it is empty.
