@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::{Args as ClapArgs, Parser};
+use clap::{Args as ClapArgs, Parser, Subcommand};
 use runtime::logs::LogArgs;
 use runtime::signals;
 
@@ -20,13 +20,21 @@ use crate::serve::Server;
 pub struct Args {
     #[command(flatten)]
     serve: ServeArgs,
+
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Store(transfer::StoreArgs),
 }
 
 /// The flags of the server itself.
 #[derive(Debug, ClapArgs)]
 struct ServeArgs {
     /// Holds the store, keys, certificates and admin.kubeconfig.
-    #[arg(long, env = "KCP_ROOT_DIRECTORY", default_value = ".kcp")]
+    #[arg(long, env = "KCP_ROOT_DIRECTORY", default_value = ".kcp", global = true)]
     root_directory: PathBuf,
 
     /// Address to listen on.
@@ -78,7 +86,12 @@ impl Args {
             .enable_all()
             .build()
             .context("start the runtime")?;
-        threads.block_on(self.serve.run())
+        threads.block_on(async {
+            match self.command {
+                Some(Command::Store(store)) => store.run(&self.serve.root_directory).await,
+                None => self.serve.run().await,
+            }
+        })
     }
 }
 
@@ -152,6 +165,9 @@ mod tests {
         assert_eq!(args.serve.external_hostnames, ["a", "b"]);
         assert_eq!(args.serve.history, Duration::from_secs(600));
         assert_eq!(args.serve.secure_port, 6443);
+        let export = ["kcp-apiserver", "store", "export", "-", "--root-directory", "/y"];
+        let args = Args::try_parse_from(export).unwrap();
+        assert!(args.command.is_some() && args.serve.root_directory == PathBuf::from("/y"));
         for bad in ["--tls-cert-file=x", "--history=0s", "--history=x", "--insecure-port=1"] {
             assert!(Args::try_parse_from(["kcp-apiserver", bad]).is_err(), "{bad}");
         }

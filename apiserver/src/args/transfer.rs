@@ -1,12 +1,41 @@
-//! The store's files on the command line.
+//! The store's files on the command line: open, export, import, compact.
 
-use std::path::Path;
+use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use store::Store;
+use clap::{Args, Subcommand};
 use store::embedded::{EmbeddedOptions, EmbeddedStore};
+use store::{Store, transfer};
+
+/// The store's file under the root directory.
+const FILE: &str = "store.redb";
+
+/// Work on the store's file while no server uses it.
+#[derive(Debug, Args)]
+pub(super) struct StoreArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Write everything that the store holds, secrets included, as lines of JSON.
+    Export {
+        /// A file that does not exist yet, or `-` for standard output.
+        file: PathBuf,
+    },
+    /// Make a store of what an export has written. There must be none yet.
+    Import {
+        /// The export, or `-` for standard input.
+        file: PathBuf,
+    },
+    /// Give free space of the store's file back to the file system.
+    Compact,
+}
 
 /// The store under a root directory, made if it is not there.
 pub(super) fn open(
@@ -14,10 +43,66 @@ pub(super) fn open(
     history: Duration,
     compaction_interval: Duration,
 ) -> anyhow::Result<Arc<dyn Store>> {
-    std::fs::create_dir_all(root).with_context(|| format!("create {}", root.display()))?;
-    let path = root.join("store.redb");
+    make_root(root)?;
+    let path = root.join(FILE);
     let options = EmbeddedOptions { history, compaction_interval, ..EmbeddedOptions::default() };
     let store = EmbeddedStore::open(&path, options)
         .with_context(|| format!("open the store {}", path.display()))?;
     Ok(store)
+}
+
+// === impl StoreArgs ===
+
+impl StoreArgs {
+    /// Does it, and says what has been done on standard error.
+    pub(super) async fn run(self, root: &Path) -> anyhow::Result<()> {
+        let path = root.join(FILE);
+        let told = match self.action {
+            Action::Export { file } => export(&path, &file).await?,
+            Action::Import { file } => import(root, &path, &file)?,
+            Action::Compact => {
+                let shrunk = transfer::compact_file(&path)
+                    .with_context(|| format!("compact {}", path.display()))?;
+                format!("{} bytes before, {} after", shrunk.before, shrunk.after)
+            }
+        };
+        writeln!(std::io::stderr(), "{told}").context("write to standard error")
+    }
+}
+
+async fn export(path: &Path, file: &Path) -> anyhow::Result<String> {
+    anyhow::ensure!(path.try_exists()?, "there is no store at {}", path.display());
+    let out: Box<dyn Write> = if file == Path::new("-") {
+        Box::new(std::io::stdout().lock())
+    } else {
+        // It holds secrets: for the owner alone.
+        let opened =
+            std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
+        Box::new(opened.with_context(|| format!("create {}", file.display()))?)
+    };
+    let store = EmbeddedStore::open(path, EmbeddedOptions::default())
+        .with_context(|| format!("open the store {}", path.display()))?;
+    let mut out = std::io::BufWriter::new(out);
+    let summary = transfer::export(store.as_ref(), &mut out).await.context("export")?;
+    let written = out.into_inner().map_err(std::io::IntoInnerError::into_error);
+    written.and_then(|mut out| out.flush()).context("write the export")?;
+    store.close().await;
+    Ok(format!("exported {} records at revision {}", summary.records, summary.revision))
+}
+
+fn import(root: &Path, path: &Path, file: &Path) -> anyhow::Result<String> {
+    make_root(root)?;
+    let input: Box<dyn Read> = if file == Path::new("-") {
+        Box::new(std::io::stdin().lock())
+    } else {
+        let opened = std::fs::File::open(file);
+        Box::new(opened.with_context(|| format!("open {}", file.display()))?)
+    };
+    let summary =
+        transfer::import(path, input).with_context(|| format!("import to {}", path.display()))?;
+    Ok(format!("imported {} records of the hub {}", summary.records, summary.hub_uid))
+}
+
+fn make_root(root: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(root).with_context(|| format!("create {}", root.display()))
 }

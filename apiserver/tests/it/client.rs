@@ -70,15 +70,18 @@ impl Hub {
         self.running.shutdown().await;
     }
 
-    /// A TLS connection, by ALPN `protocol` if any, and as the administrator by certificate.
+    /// A TLS connection, by ALPN `protocol`, with or without the administrator's certificate.
     pub(crate) async fn connect(&self, who: Who, protocol: &[u8]) -> TlsStream<TcpStream> {
-        let config = self.tls(who, protocol);
-        let tcp = TcpStream::connect(self.address()).await.unwrap();
-        let name = ServerName::try_from("localhost").unwrap();
-        TlsConnector::from(Arc::new(config)).connect(name, tcp).await.unwrap()
+        let holder = (who == Who::Admin).then_some(self);
+        self.connect_with(holder, protocol).await
     }
 
-    fn tls(&self, who: Who, protocol: &[u8]) -> ClientConfig {
+    /// A TLS connection with the certificate of `holder`'s administrator.
+    pub(crate) async fn connect_with(
+        &self,
+        holder: Option<&Self>,
+        protocol: &[u8],
+    ) -> TlsStream<TcpStream> {
         let mut roots = RootCertStore::empty();
         let ca = self.pem("certificate-authority-data");
         roots.add(CertificateDer::from_pem_slice(&ca).unwrap()).unwrap();
@@ -87,18 +90,18 @@ impl Hub {
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_root_certificates(roots);
-        let mut config = match who {
-            Who::Anonymous => builder.with_no_client_auth(),
-            Who::Admin => {
-                let chain = CertificateDer::from_pem_slice(&self.pem("client-certificate-data"));
-                let key = PrivateKeyDer::from_pem_slice(&self.pem("client-key-data")).unwrap();
+        let mut config = match holder {
+            None => builder.with_no_client_auth(),
+            Some(holder) => {
+                let chain = CertificateDer::from_pem_slice(&holder.pem("client-certificate-data"));
+                let key = PrivateKeyDer::from_pem_slice(&holder.pem("client-key-data")).unwrap();
                 builder.with_client_auth_cert(vec![chain.unwrap()], key).unwrap()
             }
         };
-        if !protocol.is_empty() {
-            config.alpn_protocols = vec![protocol.to_vec()];
-        }
-        config
+        config.alpn_protocols = vec![protocol.to_vec()];
+        let tcp = TcpStream::connect(self.address()).await.unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        TlsConnector::from(Arc::new(config)).connect(name, tcp).await.unwrap()
     }
 
     fn pem(&self, field: &str) -> Vec<u8> {
@@ -110,19 +113,8 @@ impl Hub {
 
     /// One request on a connection of its own, over HTTP/2.
     pub(crate) async fn ask(&self, who: Who, ask: Ask) -> Answer {
-        let work = async {
-            let stream = self.connect(who, b"h2").await;
-            let (mut sender, connection) =
-                hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
-                    .await
-                    .unwrap();
-            let request = ask.request("https://localhost");
-            tokio::select! {
-                answer = async { Answer::of(sender.send_request(request).await.unwrap()).await } => answer,
-                ended = connection => panic!("connection ended: {ended:?}"),
-            }
-        };
-        tokio::time::timeout(PATIENCE, work).await.expect("the server answers in time")
+        let stream = self.connect(who, b"h2").await;
+        ask_over(stream, &ask).await
     }
 
     /// As the administrator.
@@ -134,6 +126,21 @@ impl Hub {
     pub(crate) async fn get(&self, path: &str) -> Answer {
         self.admin(Ask::get(path)).await
     }
+}
+
+/// One request over a connection, by HTTP/2.
+pub(crate) async fn ask_over(stream: TlsStream<TcpStream>, ask: &Ask) -> Answer {
+    let work = async {
+        let handshake =
+            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
+        let (mut sender, connection) = handshake.await.unwrap();
+        let request = ask.request("https://localhost");
+        tokio::select! {
+            answer = async { Answer::of(sender.send_request(request).await.unwrap()).await } => answer,
+            ended = connection => panic!("connection ended: {ended:?}"),
+        }
+    };
+    tokio::time::timeout(PATIENCE, work).await.expect("the server answers in time")
 }
 
 // === impl Ask ===

@@ -2,7 +2,7 @@
 
 use http::Method;
 
-use crate::client::{Ask, Hub, TOKEN, Who};
+use crate::client::{Ask, Hub, TOKEN, Who, ask_over};
 
 #[tokio::test]
 async fn anybody_may_see_that_the_server_is_well() {
@@ -63,8 +63,13 @@ async fn credentials() {
     assert_eq!(hub.get("/api/v1/namespaces").await.status, 200);
     // A certificate of another CA is no credential.
     let other = Hub::start().await;
-    let foreign = other.connect(Who::Admin, b"http/1.1").await;
-    drop(foreign);
+    for path in ["/api/v1/namespaces", "/healthz"] {
+        let foreign = hub.connect_with(Some(&other), b"h2").await;
+        ask_over(foreign, &Ask::get(path)).await.fails(401, "Unauthorized");
+    }
+    let foreign = hub.connect_with(Some(&other), b"h2").await;
+    let answer = ask_over(foreign, &with(&format!("Bearer {TOKEN}"))).await;
+    assert_eq!(answer.status, 200, "a good token counts for itself");
     other.shutdown().await;
     hub.shutdown().await;
 }
