@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use kind_tests::conformance::{check_passed, list, run as run_suite};
 use kind_tests::progress::say;
 use kind_tests::scenario::Need;
-use kind_tests::{Hub, Run, Tool, scenario};
+use kind_tests::{ControlPlane, Hub, Run, Tool, control_plane, scenario};
 
 const NEEDS: [Need; 2] = [Need::Tool(Tool::E2eTest), Need::Tool(Tool::Kubectl)];
 
@@ -28,5 +28,17 @@ fn our_server_passes_the_first_part() {
         let mut hub = Hub::start(run, "hub")?;
         all_pass(run, &hub.kubeconfig(), FIRST_PART, 34)?;
         hub.terminate()
+    });
+}
+
+/// The list itself is sound: what our server must pass, a real one passes in the same way.
+#[test]
+fn a_real_kube_apiserver_passes_the_first_part() {
+    let mut needs = NEEDS.to_vec();
+    needs.extend([Tool::Etcd, Tool::KubeApiserver].map(Need::Tool));
+    scenario("a_real_kube_apiserver_passes_the_first_part", &needs, |run| {
+        let plane = ControlPlane::start(run, "plane", control_plane::Options::default())?;
+        all_pass(run, plane.kubeconfig(), FIRST_PART, 34)?;
+        plane.stop()
     });
 }
