@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 use kind_tests::cargo;
-use kind_tests::hub::{self, PROGRAM};
+use kind_tests::hub;
+use kind_tests::progress::say;
 use kind_tests::run::clean_leftovers;
 
 use crate::demo;
@@ -10,26 +11,32 @@ use crate::setup;
 use crate::steps::{execute, step};
 
 /// Sets up what is missing and runs every test: first those of the crates, then those over real
-/// programs. What a test left running is an error of that test, but is ended all the same.
+/// programs, and last the demo.
 pub(crate) fn test() -> Result<()> {
     setup::run(false)?;
     let crates = step("tests of the crates", || {
-        execute(cargo::command().args(["test", "--workspace", "--exclude", "kind-tests"]))
+        execute(cargo::command().args([
+            "test",
+            "--workspace",
+            "--exclude",
+            "kind-tests",
+            "--no-fail-fast",
+        ]))
     });
     let server = step("build the server", || hub::build(cargo::Profile::Dev))?;
     let clusters = step("tests over real programs", || {
         let mut tests = cargo::command();
         // A test that needs a program finds it, or fails: setup has built them all.
-        tests.args(["test", "--package", "kind-tests"]).env("KCP_APISERVER", &server);
+        tests.args(["test", "--package", "kind-tests", "--no-fail-fast"]);
+        tests.env("KCP_APISERVER", &server);
         execute(&mut tests)
     });
+    crates.and(clusters)?;
+    // After a failure the folders of the failed runs stay, for a look; the next run removes them.
     let left = clean_leftovers()?;
     if left > 0 {
-        kind_tests::progress::say(format!(
-            "{left} test program(s) had left processes of {PROGRAM}"
-        ));
+        say(format!("cleaned up after {left} test program(s) that ended badly"));
     }
-    crates.and(clusters)?;
     step("the demo", || demo::check(server))
 }
 
