@@ -48,7 +48,9 @@ impl Registry {
         self.transform(ctx, target, options.dry_run, locked, |old| {
             let mut value = old.clone();
             match kind {
-                PatchType::Json => ::patch::json::apply(&mut value, &patch, ::patch::json::MAX_COPIED),
+                PatchType::Json => {
+                    ::patch::json::apply(&mut value, &patch, ::patch::json::MAX_COPIED)
+                }
                 PatchType::Merge => ::patch::merge::apply(&mut value, patch.clone()),
                 PatchType::Strategic | PatchType::Apply => {
                     strategic::apply(old, &patch, &schema.merge()).map(|new| value = new)

@@ -54,7 +54,8 @@ impl Registry {
 
 /// What the review asks about.
 fn asked(review: &Value) -> Attributes<'_> {
-    let text = |part: &str, field: &str| get_str(review, &["spec", part, field]).unwrap_or_default();
+    let text =
+        |part: &str, field: &str| get_str(review, &["spec", part, field]).unwrap_or_default();
     if get(review, &["spec", "nonResourceAttributes"]).is_some() {
         let part = "nonResourceAttributes";
         return Attributes::Path { verb: text(part, "verb"), path: text(part, "path") };

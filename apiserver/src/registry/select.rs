@@ -8,7 +8,7 @@ use schema::resource::ResourceDef;
 use serde_json::Value;
 use store::cache::{Event, Filter, Object};
 
-use crate::registry::Error;
+use crate::registry::{Error, Registry, conversion};
 
 /// The objects that a list or a watch is about.
 #[derive(Clone, Debug)]
@@ -74,9 +74,13 @@ impl Selection {
     }
 
     fn matches_body(&self, object: &Object) -> bool {
-        let Ok(value) = serde_json::from_slice::<Value>(&object.json) else {
+        let Ok(mut value) = serde_json::from_slice::<Value>(&object.json) else {
             return false;
         };
+        if self.resource.view_of.is_some() {
+            let kind = Registry::kind(&self.resource, "");
+            value = conversion::from_stored(&self.resource, value, &kind);
+        }
         self.fields.matches(|path| match path {
             "metadata.name" => Some(Cow::Borrowed(&*object.header.name)),
             "metadata.namespace" => Some(Cow::Borrowed(&*object.header.namespace)),
