@@ -29,7 +29,7 @@ const IDLE: f64 = 0.2;
 pub(crate) fn compare(objects: u32, workers: u32) -> Result<()> {
     setup::install_packages()?;
     setup::build(&[Tool::Etcd, Tool::KubeApiserver, Tool::Loadgen])?;
-    let program = step("build the server", || hub::build(cargo::Profile::Release))?;
+    let program = step("build the server", || hub::program(cargo::Profile::Release))?;
     let run = Run::open("bench")?;
     let load = Load { objects, workers };
 
@@ -54,7 +54,7 @@ pub(crate) fn compare(objects: u32, workers: u32) -> Result<()> {
 pub(crate) fn scale(clusters: u32, workers: u32) -> Result<()> {
     setup::install_packages()?;
     setup::build(&[Tool::Loadgen])?;
-    let program = step("build the server", || hub::build(cargo::Profile::Release))?;
+    let program = step("build the server", || hub::program(cargo::Profile::Release))?;
     let run = Run::open("bench-scale")?;
     let mut hub = Hub::with(&run, "hub", hub::Options { program, root: None, port: 0 })?;
     let before = hub.memory()?;

@@ -28,23 +28,17 @@ pub(super) fn table(ours: &Figures, theirs: &Figures, objects: u32, workers: u32
 }
 
 fn line(ours: &Row, theirs: Option<&Row>) -> String {
-    let name = match (ours.errors, theirs.map_or(0, |row| row.errors)) {
-        (0, 0) => ours.name.clone(),
-        (ours_failed, theirs_failed) => {
-            format!("{} (errors: {ours_failed} ours, {theirs_failed} theirs)", ours.name)
-        }
+    let Some(theirs) = theirs else { return format!("| {} | only ours |\n", ours.name) };
+    // What failed was not done: comparing its cost would flatter whoever failed.
+    let (name, cost, rate) = if ours.errors + theirs.errors == 0 {
+        (ours.name.clone(), ratio(theirs.cpu, ours.cpu), ratio(ours.rate, theirs.rate))
+    } else {
+        let errors = format!("errors: {} ours, {} theirs", ours.errors, theirs.errors);
+        (format!("{} ({errors})", ours.name), "–".to_owned(), "–".to_owned())
     };
-    let Some(theirs) = theirs else { return format!("| {name} | only ours |\n") };
     format!(
-        "| {name} | {:.0} µs | {:.0} µs | {} | {:.0}/s | {:.0}/s | {} | {:.1} ms | {:.1} ms |\n",
-        ours.cpu,
-        theirs.cpu,
-        ratio(theirs.cpu, ours.cpu),
-        ours.rate,
-        theirs.rate,
-        ratio(ours.rate, theirs.rate),
-        ours.p99,
-        theirs.p99,
+        "| {name} | {:.0} µs | {:.0} µs | {cost} | {:.0}/s | {:.0}/s | {rate} | {:.1} ms | {:.1} ms |\n",
+        ours.cpu, theirs.cpu, ours.rate, theirs.rate, ours.p99, theirs.p99,
     )
 }
 
@@ -74,14 +68,13 @@ mod tests {
             rows: vec![Row { name: "get".into(), rate, cpu, p99: 1.0, errors }],
             memory: Memory { resident: bytes, peak: bytes },
         };
-        let table = table(
-            &figures(100.0, 4000.0, 2, 50_000_000),
-            &figures(400.0, 2000.0, 0, 500_000_000),
-            1,
-            1,
-        );
-        assert!(table.contains("errors: 2 ours, 0 theirs"), "{table}");
-        assert!(table.contains("| 4.0× | 4000/s | 2000/s | 2.0× |"), "{table}");
-        assert!(table.contains("| 50.0 MB | 500.0 MB | 10.0× |"), "{table}");
+        let ours = figures(100.0, 4000.0, 0, 50_000_000);
+        let theirs = figures(400.0, 2000.0, 0, 500_000_000);
+        let text = table(&ours, &theirs, 1, 1);
+        assert!(text.contains("| 4.0× | 4000/s | 2000/s | 2.0× |"), "{text}");
+        assert!(text.contains("| 50.0 MB | 500.0 MB | 10.0× |"), "{text}");
+        let failed = table(&figures(1.0, 9000.0, 2, 1), &theirs, 1, 1);
+        assert!(failed.contains("errors: 2 ours, 0 theirs"), "{failed}");
+        assert!(failed.contains("| – | 9000/s | 2000/s | – |"), "{failed}");
     }
 }
