@@ -9,10 +9,12 @@ mod steps;
 mod suites;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use kind_tests::Provider;
+use kind_tests::progress::say;
 
 /// Sets up, tests, shows and measures kcp-rs.
 #[derive(Debug, Parser)]
@@ -82,13 +84,23 @@ enum BenchWhat {
     },
 }
 
-fn main() -> Result<()> {
-    let arguments = Arguments::parse();
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            interrupt::stay_if_ending();
+            say(format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<()> {
     interrupt::end_children_on_signal()?;
-    match arguments.task {
+    match &arguments.task {
         Task::Setup(setup) => setup::run(setup.all),
         Task::Test => suites::test(),
-        Task::Demo(demo) => demo::run(&demo),
+        Task::Demo(demo) => demo::run(demo),
         Task::Bench(bench) => match bench.what {
             None => bench::compare(bench.objects, bench.workers),
             Some(BenchWhat::Scale { clusters }) => bench::scale(clusters, bench.workers),
