@@ -114,11 +114,11 @@ impl Pki {
             .map_err(|_| keep.unusable("ca.crt", "certificate"))?;
         let serving = match keep.load("apiserver")? {
             Some(pair) if fits(&pair, &ca, names, now) => pair,
-            _ => keep.store("apiserver", issue(&issuer, Leaf::Server(names), now)?)?,
+            _ => keep.store("apiserver", issue(&issuer, &Leaf::Server(names), now)?)?,
         };
         let admin = match keep.load("admin")? {
             Some(pair) if fits(&pair, &ca, &[], now) => pair,
-            _ => keep.store("admin", issue(&issuer, Leaf::Admin, now)?)?,
+            _ => keep.store("admin", issue(&issuer, &Leaf::Admin, now)?)?,
         };
         Ok(Self { ca: ca.certificate, serving, admin })
     }
@@ -196,8 +196,8 @@ fn new_ca(now: Timestamp) -> Result<Pair, PkiError> {
     Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
 }
 
-fn issue(issuer: &Issuer<'_, KeyPair>, leaf: Leaf<'_>, now: Timestamp) -> Result<Pair, PkiError> {
-    let names = match &leaf {
+fn issue(issuer: &Issuer<'_, KeyPair>, leaf: &Leaf<'_>, now: Timestamp) -> Result<Pair, PkiError> {
+    let names = match leaf {
         Leaf::Server(names) => names.to_vec(),
         Leaf::Admin => Vec::new(),
     };

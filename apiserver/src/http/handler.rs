@@ -72,9 +72,10 @@ impl App {
         json(serde_json::json!({ "paths": paths }).to_string())
     }
 
-    /// Metrics are of the whole server: they are shown without a logical cluster in the path.
+    /// Metrics are of the whole server, so they are in `root` alone.
     fn metrics_page(&self, call: Call<'_>) -> Option<Response<Body>> {
-        (!call.info.prefixed).then(|| {
+        let ClusterScope::One(cluster) = &call.info.cluster else { return None };
+        cluster.is_root().then(|| {
             let mut page = text(http::StatusCode::OK, self.metrics.text());
             let media = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
             page.headers_mut().insert(http::header::CONTENT_TYPE, media);

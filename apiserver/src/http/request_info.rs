@@ -39,8 +39,6 @@ pub(crate) enum Verb {
 pub(crate) struct RequestInfo<'a> {
     /// The logical cluster that the path names, `root` if it names none.
     pub(crate) cluster: ClusterScope,
-    /// Whether the path has a `/clusters/` prefix.
-    pub(crate) prefixed: bool,
     /// The decoded path without that prefix; begins with a slash.
     pub(crate) path: &'a str,
     /// What is done.
@@ -145,9 +143,8 @@ impl<'a> RequestInfo<'a> {
         watch: bool,
         field_selector: &'a str,
     ) -> Result<Self, PathError> {
-        let (cluster, prefixed, path) = split_cluster(path)?;
-        let mut info =
-            Self { cluster, prefixed, path, verb: Verb::of_path(method), resource: None };
+        let (cluster, path) = split_cluster(path)?;
+        let mut info = Self { cluster, path, verb: Verb::of_path(method), resource: None };
         let mut segments = [""; MAX_SEGMENTS];
         let mut count = 0;
         for segment in path.trim_start_matches('/').trim_end_matches('/').split('/') {
@@ -171,16 +168,16 @@ impl<'a> RequestInfo<'a> {
 }
 
 /// Strips `/clusters/NAME`, and says which logical cluster the rest is in.
-fn split_cluster(path: &str) -> Result<(ClusterScope, bool, &str), PathError> {
+fn split_cluster(path: &str) -> Result<(ClusterScope, &str), PathError> {
     let Some(rest) = path.strip_prefix("/clusters") else {
-        return Ok((ClusterScope::One(ClusterName::root()), false, path));
+        return Ok((ClusterScope::One(ClusterName::root()), path));
     };
     let Some(rest) = rest.strip_prefix('/') else {
         // `/clusters` alone, or `/clustersomething`.
         return if rest.is_empty() {
             Err(PathError::NotFound)
         } else {
-            Ok((ClusterScope::One(ClusterName::root()), false, path))
+            Ok((ClusterScope::One(ClusterName::root()), path))
         };
     };
     let (name, rest) = match rest.find('/') {
@@ -192,10 +189,10 @@ fn split_cluster(path: &str) -> Result<(ClusterScope, bool, &str), PathError> {
         return Err(PathError::NotFound);
     }
     if name == "*" {
-        return Ok((ClusterScope::All, true, rest));
+        return Ok((ClusterScope::All, rest));
     }
     match ClusterName::parse(name) {
-        Ok(name) => Ok((ClusterScope::One(name), true, rest)),
+        Ok(name) => Ok((ClusterScope::One(name), rest)),
         Err(_) => Err(PathError::Cluster(name.chars().take(64).collect())),
     }
 }

@@ -82,33 +82,9 @@ impl Hub {
         holder: Option<&Self>,
         protocol: &[u8],
     ) -> TlsStream<TcpStream> {
-        let mut roots = RootCertStore::empty();
-        let ca = self.pem("certificate-authority-data");
-        roots.add(CertificateDer::from_pem_slice(&ca).unwrap()).unwrap();
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots);
-        let mut config = match holder {
-            None => builder.with_no_client_auth(),
-            Some(holder) => {
-                let chain = CertificateDer::from_pem_slice(&holder.pem("client-certificate-data"));
-                let key = PrivateKeyDer::from_pem_slice(&holder.pem("client-key-data")).unwrap();
-                builder.with_client_auth_cert(vec![chain.unwrap()], key).unwrap()
-            }
-        };
-        config.alpn_protocols = vec![protocol.to_vec()];
-        let tcp = TcpStream::connect(self.address()).await.unwrap();
-        let name = ServerName::try_from("localhost").unwrap();
-        TlsConnector::from(Arc::new(config)).connect(name, tcp).await.unwrap()
-    }
-
-    fn pem(&self, field: &str) -> Vec<u8> {
-        let line =
-            self.running.kubeconfig().lines().find_map(|line| line.trim().strip_prefix(field));
-        let data = line.unwrap().trim_start_matches(": ");
-        base64::engine::general_purpose::STANDARD.decode(data).unwrap()
+        let ca = pem(self.running.kubeconfig(), "certificate-authority-data");
+        let holder = holder.map(|holder| holder.running.kubeconfig());
+        connect(self.address(), &ca, holder, protocol).await
     }
 
     /// One request on a connection of its own, over HTTP/2.
@@ -126,6 +102,41 @@ impl Hub {
     pub(crate) async fn get(&self, path: &str) -> Answer {
         self.admin(Ask::get(path)).await
     }
+}
+
+/// A TLS connection, by ALPN `protocol`, with the certificate in a kubeconfig or without one.
+pub(crate) async fn connect(
+    address: SocketAddr,
+    ca: &[u8],
+    kubeconfig: Option<&str>,
+    protocol: &[u8],
+) -> TlsStream<TcpStream> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(ca).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots);
+    let mut config = match kubeconfig {
+        None => builder.with_no_client_auth(),
+        Some(holder) => {
+            let chain = CertificateDer::from_pem_slice(&pem(holder, "client-certificate-data"));
+            let key = PrivateKeyDer::from_pem_slice(&pem(holder, "client-key-data")).unwrap();
+            builder.with_client_auth_cert(vec![chain.unwrap()], key).unwrap()
+        }
+    };
+    config.alpn_protocols = vec![protocol.to_vec()];
+    let tcp = TcpStream::connect(address).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    TlsConnector::from(Arc::new(config)).connect(name, tcp).await.unwrap()
+}
+
+/// The PEM text under a field of a kubeconfig.
+pub(crate) fn pem(kubeconfig: &str, field: &str) -> Vec<u8> {
+    let line = kubeconfig.lines().find_map(|line| line.trim().strip_prefix(field));
+    let data = line.unwrap().trim_start_matches(": ");
+    base64::engine::general_purpose::STANDARD.decode(data).unwrap()
 }
 
 /// One request over a connection, by HTTP/2.
@@ -184,9 +195,14 @@ impl Ask {
 
 impl Answer {
     async fn of(response: http::Response<hyper::body::Incoming>) -> Self {
+        Self::whole(response).await.unwrap()
+    }
+
+    /// An answer, or none when its body ends too early.
+    pub(crate) async fn whole(response: http::Response<hyper::body::Incoming>) -> Option<Self> {
         let (parts, body) = response.into_parts();
-        let body = body.collect().await.unwrap().to_bytes();
-        Self { status: parts.status, headers: parts.headers, body }
+        let body = body.collect().await.ok()?.to_bytes();
+        Some(Self { status: parts.status, headers: parts.headers, body })
     }
 
     /// The body as JSON.

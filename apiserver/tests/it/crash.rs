@@ -199,12 +199,8 @@ async fn nothing_acknowledged_is_lost_and_watches_resume() {
     let events = Arc::new(Mutex::new(Vec::new()));
     for round in 1..=ROUNDS {
         let from = last_seen(&events, first);
-        let mut tasks = vec![tokio::spawn(watch(
-            program.client().await,
-            from,
-            u64::MAX,
-            events.clone(),
-        ))];
+        let mut tasks =
+            vec![tokio::spawn(watch(program.client().await, from, u64::MAX, events.clone()))];
         for writer in 0..WRITERS {
             let client = program.client().await;
             tasks.push(tokio::spawn(write(client, writer, round, ledger.clone())));

@@ -2,7 +2,10 @@
 //!
 //! One binary, so that it is linked once.
 
+#![allow(clippy::unwrap_used, reason = "everything here is a test")]
+
 mod client;
+mod crash;
 mod discovery;
 mod forms;
 mod hostile;

@@ -86,7 +86,8 @@ async fn every_answer_has_an_id_and_is_not_cached() {
     assert_eq!(kept.header("audit-id"), "my-id");
     let head = hub.admin(Ask::new(Method::HEAD, "/version")).await;
     assert!(head.status.is_success() && head.body.is_empty());
-    let text = hub.get("/metrics").await;
+    assert_eq!(hub.get("/clusters/one/metrics").await.status, 404);
+    let text = hub.get("/clusters/root/metrics").await;
     assert!(text.text().contains("apiserver_request_total{"), "{text:?}");
     assert!(!text.text().contains("my-id") && !text.text().contains("nothing"));
     hub.shutdown().await;

@@ -36,18 +36,18 @@ pub(crate) fn list(list: List, form: &Form) -> Response<Body> {
             let rows = items
                 .into_iter()
                 .map(move |view| table::row(&view, &resource, version, include, now));
-            send(Joined::new(head, rows, None), form)
+            send(Joined::new(&head, rows, None), form)
         }
         Shape::Metadata(version) => {
             let head = head("PartialObjectMetadataList", version.api_version(), &list_metadata);
             let rows = items.into_iter().map(move |view| metadata::partial(&view.json, version));
-            send(Joined::new(head, rows, None), form)
+            send(Joined::new(&head, rows, None), form)
         }
         Shape::Object | Shape::Discovery => {
             let api_version = form.group_version().to_string();
             let head = head(&form.resource.list_kind, &api_version, &list_metadata);
             let length = joined_length(&head, &items);
-            send(Joined::new(head, items.into_iter().map(|view| view.json), Some(length)), form)
+            send(Joined::new(&head, items.into_iter().map(|view| view.json), Some(length)), form)
         }
     }
 }
@@ -125,8 +125,8 @@ struct Joined<I> {
 // === impl Joined ===
 
 impl<I: Iterator<Item = Bytes>> Joined<I> {
-    fn new(head: Bytes, items: I, length: Option<u64>) -> Self {
-        let buffer = BytesMut::from(head.as_ref());
+    fn new(head: &[u8], items: I, length: Option<u64>) -> Self {
+        let buffer = BytesMut::from(head);
         Self { items, buffer, large: None, begun: false, ended: false, remaining: length }
     }
 
@@ -208,6 +208,6 @@ impl<I> Joined<I> {
 /// The pieces of a list.
 #[cfg(test)]
 pub(super) fn collect<I: Iterator<Item = Bytes> + Send>(head: &str, items: I) -> Vec<Bytes> {
-    let mut joined = Joined::new(Bytes::copy_from_slice(head.as_bytes()), items, None);
+    let mut joined = Joined::new(head.as_bytes(), items, None);
     std::iter::from_fn(move || joined.next_piece()).collect()
 }

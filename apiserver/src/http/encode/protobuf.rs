@@ -19,8 +19,8 @@ pub(super) fn document(json: &[u8]) -> Option<Bytes> {
 
 /// One event of a watch. What has no protobuf form is carried as JSON, which clients tell by its
 /// first byte.
-pub(super) fn watch_frame(event: &str, object: &Bytes) -> Bytes {
-    let object = document(object).unwrap_or_else(|| object.clone());
+pub(super) fn watch_frame(event: &str, object: &[u8]) -> Bytes {
+    let object = document(object).unwrap_or_else(|| Bytes::copy_from_slice(object));
     // Only an object of 4 GiB has no frame.
     proto::encode_watch_event(event, &object).map(Bytes::from).unwrap_or_default()
 }

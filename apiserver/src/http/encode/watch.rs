@@ -111,11 +111,11 @@ impl Framer {
             }
             WatchItem::Bookmark { resource_version, initial } => {
                 let object = self.bookmark(&resource_version, initial);
-                self.wrap("BOOKMARK", object)
+                self.wrap("BOOKMARK", &object)
             }
             WatchItem::Failed(error) => {
                 let status = status::status_of(&error, self.id.as_str());
-                self.wrap("ERROR", status.to_bytes().into())
+                self.wrap("ERROR", &status.to_bytes())
             }
         }
     }
@@ -131,7 +131,7 @@ impl Framer {
             Shape::Metadata(version) => metadata::partial(&view.json, version),
             Shape::Object | Shape::Discovery => view.json.clone(),
         };
-        self.wrap(name(kind), object)
+        self.wrap(name(kind), &object)
     }
 
     /// Only what a client needs: typed clients refuse objects that are half there.
@@ -148,15 +148,15 @@ impl Framer {
         go_json(&object).into()
     }
 
-    fn wrap(&self, event: &str, object: Bytes) -> Bytes {
+    fn wrap(&self, event: &str, object: &[u8]) -> Bytes {
         if self.form.accepted.encoding == Encoding::Protobuf {
-            return protobuf::watch_frame(event, &object);
+            return protobuf::watch_frame(event, object);
         }
         let mut out = BytesMut::with_capacity(object.len() + 40);
         out.put_slice(b"{\"type\":\"");
         out.put_slice(event.as_bytes());
         out.put_slice(b"\",\"object\":");
-        out.put_slice(&object);
+        out.put_slice(object);
         out.put_slice(b"}\n");
         out.freeze()
     }
