@@ -49,9 +49,9 @@ impl Registry {
     fn parse_protobuf(&self, bytes: &[u8]) -> Result<Raw, Error> {
         let bad = |error: schema::proto::ProtoError| Error::bad_request(error.to_string());
         let envelope = schema::proto::decode_envelope(bytes).map_err(bad)?;
-        let version = GroupVersion::parse(&envelope.api_version)
+        let version = GroupVersion::parse(envelope.api_version)
             .ok_or_else(|| Error::bad_request("the body has no apiVersion"))?;
-        let kind = version.kind(&envelope.kind);
+        let kind = version.kind(envelope.kind);
         let mut value = schema::proto::decode(&self.types, &kind, envelope.raw).map_err(bad)?;
         value["apiVersion"] = json!(version.to_string());
         value["kind"] = json!(&*kind.kind);

@@ -13,7 +13,7 @@ use super::create::{check_namespace, contended};
 use super::guard::{Guard, is_stored, unreadable};
 use super::strategy;
 use crate::registry::{
-    Body, Context, Error, Reason, Registry, Target, WriteOptions, Written, conversion,
+    Body, Context, Error, Reason, Registry, Target, WriteOptions, Written,
 };
 
 /// What becomes of an object that is updated.
@@ -140,10 +140,7 @@ impl Registry {
         if self.stored_kind(&target.resource) == kind {
             return Ok(value);
         }
-        let mut value = conversion::from_stored(&target.resource, value, &kind);
-        let schema = self.schema(&kind)?;
-        schema.coerce(&mut value, schema::CoerceMode::Drop).map_err(Error::internal)?;
-        Ok(value)
+        self.converted(&target.resource, value, &kind)
     }
 
     /// Judges a change and completes it.

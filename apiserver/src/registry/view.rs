@@ -44,7 +44,7 @@ impl Registry {
         if let Some(kind) = &lens.convert {
             let value = serde_json::from_slice(&json).map_err(Error::internal)?;
             let version = conversion::resource_version(&value);
-            let converted = self.from_stored(&lens.resource, value, kind)?;
+            let converted = self.converted(&lens.resource, value, kind)?;
             json = object::encode(&converted);
             if let Some(version) = version {
                 json = object::with_resource_version(&json, version);
@@ -58,7 +58,7 @@ impl Registry {
     }
 
     /// A stored object as `kind`, without what that kind lacks.
-    fn from_stored(
+    pub(super) fn converted(
         &self,
         resource: &ResourceDef,
         value: Value,
