@@ -14,6 +14,10 @@ use store::{
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
+/// The allocator that the server has: a commit allocates enough for it to matter.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Records that ranges and replays read.
 const RECORDS: usize = 5_000;
 const VALUE: usize = 1024;

@@ -15,6 +15,10 @@ use store::{EmbeddedOptions, EmbeddedStore, Key, Op, Store, Txn};
 use tokio::time::Instant;
 use tracing::Span;
 
+/// The allocator that the server has: a commit allocates enough for it to matter.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const TIME: Duration = Duration::from_secs(4);
 const VALUE: usize = 1024;
 

@@ -158,6 +158,7 @@ impl EmbeddedStore {
             schedule: Schedule::new(options.history, interval, Instant::now(), revision),
             file,
             position: Position { revision, oldest, trimmed },
+            expected: 0,
             unsaved: true,
             trimming: false,
             failed: false,

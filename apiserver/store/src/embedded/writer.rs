@@ -36,6 +36,10 @@ const GROUP_COMMITS: usize = 256;
 /// log together, in some 50 ms. One commit past it still fits, as each is bounded itself.
 const GROUP_BYTES: usize = 4 << 20;
 
+/// How long a group waits for as many commits as the last one had: a small part of an fsync, and
+/// enough for tasks that were woken to do their next commit. A lone client never waits.
+const GATHER: Duration = Duration::from_micros(200);
+
 /// The log entries that one transaction removes: some milliseconds, which no commit notices.
 const TRIM_ENTRIES: u64 = 512;
 
@@ -69,6 +73,8 @@ pub(crate) struct Writer {
     /// The file, to ask for its length; `None` on other disks.
     pub(crate) file: Option<File>,
     pub(crate) position: Position,
+    /// How many requests the last group had.
+    pub(crate) expected: usize,
     /// Whether the last transaction left the allocator's state unsaved.
     pub(crate) unsaved: bool,
     /// Whether a compaction has begun: none does at start.
@@ -141,18 +147,27 @@ impl Writer {
         }
     }
 
-    fn gather(&self, first: Request) -> Vec<Request> {
+    /// Takes what waits, and for a moment what comes, until the group is as large as the last one.
+    ///
+    /// Clients that wait for their commits come back together, but not at the same instant: without
+    /// this the first of them would have an fsync of its own, and all others wait for a second.
+    fn gather(&mut self, first: Request) -> Vec<Request> {
+        let deadline = Instant::now() + GATHER;
         let mut bytes = request_bytes(&first);
         let mut group = vec![first];
         while group.len() < GROUP_COMMITS && bytes < GROUP_BYTES {
-            match self.requests.try_recv() {
-                Ok(request) => {
-                    bytes += request_bytes(&request);
-                    group.push(request);
+            let next = match self.requests.try_recv() {
+                Err(TryRecvError::Empty) if group.len() < self.expected => {
+                    let patience = deadline.saturating_duration_since(Instant::now());
+                    self.requests.recv_timeout(patience).ok()
                 }
-                Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
-            }
+                next => next.ok(),
+            };
+            let Some(request) = next else { break };
+            bytes += request_bytes(&request);
+            group.push(request);
         }
+        self.expected = group.len();
         self.shared.queue.add_permits(group.len());
         group
     }
