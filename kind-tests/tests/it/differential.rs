@@ -38,10 +38,12 @@ fn answers_as_a_real_server_does() {
         let known = Known::read(&data().join("differences.yaml"))?;
         let real = ControlPlane::start(run, "real", Options::default())?;
         let mut hub = Hub::start(run, "ours")?;
-        compare_all(run, &cases, &known, [
-            &Client::new(real.kubeconfig(), "")?,
-            &Client::new(&hub.kubeconfig(), CLUSTER)?,
-        ])?;
+        compare_all(
+            run,
+            &cases,
+            &known,
+            [&Client::new(real.kubeconfig(), "")?, &Client::new(&hub.kubeconfig(), CLUSTER)?],
+        )?;
         hub.terminate()?;
         real.stop()
     });

@@ -28,10 +28,10 @@ pub(crate) fn of(response: &Response, events: Option<usize>) -> Result<Value> {
     let media = response.headers.get("content-type").map_or("", String::as_str);
     let is_json = media.split(';').next() == Some("application/json");
     if let Some(wanted) = events.filter(|_| response.status == 200) {
-        let events = text.lines().map(serde_json::from_str);
-        let mut events: Vec<Value> =
+        // More may have come than was waited for, up to the middle of a line.
+        let events = text.lines().take(wanted).map(serde_json::from_str);
+        let events: Vec<Value> =
             events.collect::<Result<_, _>>().with_context(|| format!("events: {text}"))?;
-        events.truncate(wanted);
         answer["events"] = Value::from(events);
     } else if is_json && !text.is_empty() {
         let body: Value = serde_json::from_str(&text).with_context(|| format!("body: {text}"))?;

@@ -1,7 +1,7 @@
 //! A plain HTTPS client: it sends exactly what a case says, and shows exactly what comes back.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
@@ -51,7 +51,10 @@ pub(crate) struct Response {
     pub(crate) body: Vec<u8>,
 }
 
-type Stream = BufReader<StreamOwned<ClientConnection, TcpStream>>;
+/// The reading side of a connection. It never writes, so it reads on when sending has failed.
+struct Incoming(StreamOwned<ClientConnection, TcpStream>);
+
+type Stream = BufReader<Incoming>;
 
 // === impl Client ===
 
@@ -118,10 +121,28 @@ impl Client {
         message.extend_from_slice(body);
         // A server may answer before it has read all, and then close.
         let sent = stream.write_all(&message).and_then(|()| stream.flush());
-        read(BufReader::new(stream), request).with_context(|| match sent {
+        read(BufReader::new(Incoming(stream)), request).with_context(|| match sent {
             Ok(()) => "read the answer".to_owned(),
             Err(error) => format!("read the answer, after sending had failed: {error}"),
         })
+    }
+}
+
+// === impl Incoming ===
+
+impl Read for Incoming {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let StreamOwned { conn, sock } = &mut self.0;
+        loop {
+            match conn.reader().read(buffer) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    conn.read_tls(sock)?;
+                    conn.process_new_packets().map_err(std::io::Error::other)?;
+                }
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(0),
+                outcome => return outcome,
+            }
+        }
     }
 }
 

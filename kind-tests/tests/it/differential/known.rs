@@ -11,7 +11,8 @@ use super::compare::Difference;
 #[derive(Debug)]
 pub(crate) struct Known(Vec<Entry>);
 
-/// Differences that are meant, by patterns in which `*` stands for any text.
+/// Differences that are meant, by patterns in which `**` stands for any text, and `*` for any
+/// without a dot: one step of a path.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Entry {
@@ -76,15 +77,19 @@ impl Entry {
     }
 }
 
-/// Whether a text fits a pattern in which `*` stands for any text.
+/// Whether a text fits a pattern, see [`Entry`].
 fn matches(pattern: &str, text: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(text) = text.strip_prefix(first) else { return false };
-    (0..=text.len()).filter_map(|at| text.get(at..)).any(|tail| matches(rest, tail))
+    let (rest, within) = match rest.strip_prefix('*') {
+        Some(rest) => (rest, text.len()),
+        None => (rest, text.find('.').unwrap_or(text.len())),
+    };
+    (0..=within).filter_map(|at| text.get(at..)).any(|tail| matches(rest, tail))
 }
 
 fn any() -> String {
-    "*".to_owned()
+    "**".to_owned()
 }
 
 #[test]
@@ -95,7 +100,11 @@ fn patterns() {
     check("a", "a", true);
     check("a", "ab", false);
     check("a*", "ab", true);
-    check("*b*", "abc", true);
-    check("*.b", "a.b.c", false);
+    check("a*", "a.b", false);
+    check("a**", "a.b", true);
+    check("a.*.c", "a.b.c", true);
+    check("a.*.c", "a.b.b.c", false);
+    check("**.c", "a.b.c", true);
+    check("**.b", "a.b.c", false);
     check("", "", true);
 }

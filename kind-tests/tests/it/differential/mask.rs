@@ -9,9 +9,8 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 use serde_json::{Map, Value, json};
 
-static UID: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
-});
+static UID: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"));
 
 /// Times of now; those that cases give are long past.
 static TIME: LazyLock<Regex> =
@@ -24,9 +23,8 @@ static ADDRESS: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b127\.0\.0\.1:\d+\
 static NUMBER: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b\d+\b"));
 static CURRENT: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(resource version: \d+)(, current: | \()\d+(\)?)"));
-static CERTIFICATE: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"(?s)-----BEGIN CERTIFICATE-----.*-----END CERTIFICATE-----\n")
-});
+static CERTIFICATE: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?s)-----BEGIN CERTIFICATE-----.*-----END CERTIFICATE-----\n"));
 
 fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("the pattern is a constant")

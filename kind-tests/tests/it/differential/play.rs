@@ -21,7 +21,7 @@ struct Play<'a> {
 /// Plays a case to both servers, the real one first, and tells what differs.
 ///
 /// # Errors
-/// When a server does not answer, or an answer lacks what a step saves.
+/// When a server does not answer, or a step uses what no step before it saves.
 pub(crate) fn case(case: &Case, servers: [&Client; 2]) -> Result<Vec<Difference>> {
     let mut plays = servers.map(|client| Play {
         client,
@@ -93,9 +93,10 @@ impl Play<'_> {
         let response = self.ask(step)?;
         let answer = answer::of(&response, step.events)?;
         for (name, pointer) in &step.save {
+            // Where nothing is found the answer differs or the script is wrong; what follows
+            // shows it.
             let found = answer["body"].pointer(pointer).and_then(Value::as_str);
-            let found = found.with_context(|| format!("nothing at {pointer} in {answer}"))?;
-            self.saved.insert(name.clone(), found.to_owned());
+            self.saved.insert(name.clone(), found.unwrap_or("nothing").to_owned());
         }
         self.answers.push(answer);
         Ok(())
@@ -135,16 +136,20 @@ impl Play<'_> {
         let mut parts = text.split("${");
         let mut filled = parts.next().unwrap_or_default().to_owned();
         for part in parts {
-            let (name, rest) = part.split_once('}').context("a ${ without its }")?;
-            match name.split_once('*') {
-                Some((text, times)) => filled += &text.repeat(times.parse()?),
-                None => {
-                    let saved = self.saved.get(name);
-                    filled += saved.with_context(|| format!("nothing is saved as {name:?}"))?;
-                }
-            }
-            filled += rest;
+            let ends = part.match_indices('}').map(|(at, _)| part.split_at(at));
+            let found = ends.filter_map(|(name, rest)| Some((self.value(name)?, rest))).next();
+            let (value, rest) = found.with_context(|| format!("nothing is saved as {part:?}"))?;
+            filled += &value;
+            filled += rest.strip_prefix('}').unwrap_or(rest);
         }
         Ok(filled)
+    }
+
+    /// What stands between `${` and `}`: a saved value, or a text that is repeated.
+    fn value(&self, name: &str) -> Option<String> {
+        match name.rsplit_once('*') {
+            Some((text, times)) => Some(text.repeat(times.parse().ok()?)),
+            None => self.saved.get(name).cloned(),
+        }
     }
 }
