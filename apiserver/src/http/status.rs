@@ -136,7 +136,7 @@ fn details_of(details: &Details) -> Option<StatusDetails> {
             .collect(),
         retry_after_seconds: details.retry_after_seconds,
     };
-    (told != StatusDetails::default()).then_some(told)
+    (details.shown_empty || told != StatusDetails::default()).then_some(told)
 }
 
 /// The texts of an error and of all its causes.

@@ -10,6 +10,7 @@ use store::cache::Slot;
 
 use super::commit::{Lost, TRIES, Write};
 use super::guard::unreadable;
+use super::owners::dedup_owners;
 use super::strategy::{self, Strategy};
 use crate::registry::{
     Body, Context, Error, Reason, Registry, Target, View, WriteOptions, Written, conversion,
@@ -32,9 +33,10 @@ impl Registry {
         options: WriteOptions,
     ) -> Result<Written, Error> {
         let cluster = Self::cluster(target)?.clone();
-        let decoded = self.decode(ctx, target, &body, options.field_validation)?;
+        let mut decoded = self.decode(ctx, target, &body, options.field_validation)?;
         self.warn_writer(ctx, target);
         if target.resource.has(Flag::Virtual) {
+            check_namespace(target, &mut decoded)?;
             return self.answer(ctx, target, decoded);
         }
         self.create_object(ctx, target, &cluster, decoded, options.dry_run).await
@@ -51,7 +53,9 @@ impl Registry {
     ) -> Result<Written, Error> {
         let resource = &target.resource;
         check_namespace(target, &mut decoded)?;
-        if get_str(&decoded, &["metadata", "resourceVersion"]).is_some_and(|rv| !rv.is_empty()) {
+        dedup_owners(ctx, &mut decoded, false);
+        let version = get_str(&decoded, &["metadata", "resourceVersion"]).unwrap_or_default();
+        if !matches!(version, "" | "0") {
             return Err(Error::new(
                 Reason::Unknown,
                 "resourceVersion should not be set on objects to be created",
@@ -67,7 +71,7 @@ impl Registry {
                     self.consistent().await?;
                     continue;
                 }
-                guard => guard?,
+                guard => guard.map_err(|error| named(error, target, &decoded))?,
             };
             let mut object = decoded.clone();
             let generated = self.name(&mut object);
@@ -76,7 +80,13 @@ impl Registry {
             let key = Self::object_key(target, cluster, &name);
             let slot = self.cache.slot(&key);
             let exists = || {
-                let error = Error::already_exists(&Self::group_resource(resource), &name);
+                let group_resource = Self::group_resource(resource);
+                let error = match self.cache.get(&key) {
+                    Some(object) if object.header.is_deleting() => {
+                        Error::still_exists(&group_resource, &name)
+                    }
+                    _ => Error::already_exists(&group_resource, &name),
+                };
                 if generated { error.retry_after(1) } else { error }
             };
             if let Slot::Object(object) = &slot
@@ -128,7 +138,6 @@ impl Registry {
             "deletionTimestamp",
             "deletionGracePeriodSeconds",
             "selfLink",
-            "generation",
             "managedFields",
             "resourceVersion",
         ] {
@@ -140,18 +149,20 @@ impl Registry {
         if resource.generation != Generation::None {
             set(&mut object, &["metadata", "generation"], json!(1));
         }
+        let strategy = strategy::of(resource);
+        let schema = self.schema(&kind)?;
+        schema.default(&mut object);
+        strategy.complete(&mut object);
         if let Some(status) = resource.subresource("status")
             && status.writes.iter().any(|field| &**field == "status")
         {
-            remove(&mut object, &["status"]);
+            clear_status(&schema, &mut object);
         }
-        let strategy = strategy::of(resource);
         strategy.prepare_create(&mut object, ctx);
-        let schema = self.schema(&kind)?;
-        schema.default(&mut object);
         let name = get_str(&object, &["metadata", "name"]).unwrap_or_default().to_owned();
         let problems = judge_new(resource, strategy, &object);
         if !problems.is_empty() {
+            let kind = strategy::judged_kind(resource, &kind);
             return Err(Error::invalid(&kind, &name, &problems));
         }
         strategy.warnings(&object).into_iter().for_each(|warning| ctx.warn(warning));
@@ -221,8 +232,32 @@ fn judge_new(
     let rule = strategy::name_rule(resource.name_rule);
     let mut problems =
         machinery::meta::validate_object_meta(object, resource.namespaced, rule, &path);
+    problems.extend(strategy::unqualified_finalizers(resource, object));
     problems.extend(strategy.validate(object));
+    problems.extend(strategy.validate_create(object));
     problems
+}
+
+/// A new object has no status but the empty one that its type always shows, if it does.
+fn clear_status(schema: &schema::Schema, object: &mut Value) {
+    let field = schema.pool().field(schema.root(), "status");
+    match field {
+        Some(field) if !field.pointer => {
+            set(object, &["status"], json!({}));
+        }
+        _ => {
+            remove(object, &["status"]);
+        }
+    }
+}
+
+/// A namespace that is on its way out refuses objects by their names.
+fn named(error: Error, target: &Target, object: &Value) -> Error {
+    if error.reason() != Reason::Forbidden || error.details().causes.is_empty() {
+        return error;
+    }
+    let name = get_str(object, &["metadata", "name"]).unwrap_or_default();
+    error.about_forbidden(&Registry::group_resource(&target.resource), name)
 }
 
 /// The namespace in the body is that of the URL, or missing.
@@ -230,12 +265,9 @@ pub(super) fn check_namespace(target: &Target, object: &mut Value) -> Result<(),
     let given = get_str(object, &["metadata", "namespace"]).unwrap_or_default();
     let given = Cow::Owned::<str>(given.to_owned());
     if !target.resource.namespaced {
-        if given.is_empty() {
-            return Ok(());
-        }
-        return Err(Error::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
+        // As upstream, which has always let it pass.
+        remove(object, &["metadata", "namespace"]);
+        return Ok(());
     }
     if target.namespace.is_empty() {
         return Err(Error::bad_request("an empty namespace may not be set during creation"));

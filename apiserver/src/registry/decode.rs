@@ -38,7 +38,10 @@ impl Registry {
             Media::Yaml => json::yaml(&body.bytes, &limits),
             Media::Protobuf => return self.parse_protobuf(&body.bytes),
         };
-        let parsed = parsed.map_err(|error| Error::bad_request(error.to_string()))?;
+        let parsed = parsed.map_err(|error| match body.media {
+            Media::Yaml => Error::bad_request(error.message),
+            _ => Error::bad_request(format!("{NO_KIND}{}", error.message)),
+        })?;
         let duplicate = |path: String| {
             if path.contains(' ') { path } else { format!("duplicate field {path:?}") }
         };
@@ -68,83 +71,232 @@ impl Registry {
         validation: FieldValidation,
     ) -> Result<Value, Error> {
         let kind = Self::kind(&target.resource, &target.version);
-        let raw = self.parse(body).map_err(|error| unreadable(&kind, &error))?;
-        self.typed(ctx, &kind, raw, validation)
+        let unreadable = |error: Error| {
+            let (name, why, body) = (&kind.kind, error.message(), summary(&body.bytes));
+            Error::bad_request(format!(
+                "the object provided is unrecognized (must be of type {name}): {why} ({body})"
+            ))
+        };
+        let raw = self.parse(body).and_then(|raw| readable(raw)).map_err(unreadable)?;
+        self.identify(&raw.value, &kind)?;
+        self.typed(ctx, &kind, raw, validation).map_err(|refused| match refused {
+            Untyped::Content(why) => {
+                let (name, version) = (&kind.kind, &kind.group_version.version);
+                Error::bad_request(format!(
+                    "{name} in version {version:?} cannot be handled as a {name}: {why}"
+                ))
+            }
+            Untyped::Failed(error) => error,
+        })
     }
 
-    /// Makes content an object of `kind`, as a strict or a lenient decoder does.
+    /// Makes content an object of `kind`, as a strict or a lenient decoder does. What the content
+    /// says of its own kind is overwritten.
     pub(super) fn typed(
         &self,
         ctx: &Context,
         kind: &Gvk,
         raw: Raw,
         validation: FieldValidation,
-    ) -> Result<Value, Error> {
+    ) -> Result<Value, Untyped> {
         let Raw { mut value, mut problems } = raw;
-        identify(&mut value, kind)?;
-        let schema = self.schema(kind)?;
+        let schema = self.schema(kind).map_err(Untyped::Failed)?;
         let mode = match validation {
             FieldValidation::Ignore => CoerceMode::Drop,
             FieldValidation::Warn | FieldValidation::Strict => CoerceMode::Report,
         };
-        let version = &kind.group_version.version;
-        let unknown = schema.coerce(&mut value, mode).map_err(|error| {
-            let name = &kind.kind;
-            Error::bad_request(format!(
-                "{name} in version {version:?} cannot be handled as a {name}: {error}"
-            ))
-        })?;
+        let unknown = schema
+            .coerce(&mut value, mode)
+            .map_err(|error| Untyped::Content(error.to_string()))?;
+        let from_yaml = problems.iter().any(|problem| problem.starts_with("line "));
         problems.extend(unknown.iter().map(ToString::to_string));
         match validation {
             FieldValidation::Ignore => {}
             FieldValidation::Warn => problems.into_iter().for_each(|problem| ctx.warn(problem)),
             FieldValidation::Strict if problems.is_empty() => {}
             FieldValidation::Strict => {
-                let name = &kind.kind;
-                let problems = problems.join(", ");
-                return Err(Error::bad_request(format!(
-                    "{name} in version {version:?} cannot be handled as a {name}: strict decoding \
-                     error: {problems}"
-                )));
+                let problems = if from_yaml {
+                    // Upstream's YAML parser tells its own problems, and no others.
+                    let lines = problems.iter().filter(|problem| problem.starts_with("line "));
+                    let lines = lines.map(|line| format!("\n  {line}")).collect::<String>();
+                    format!("yaml: unmarshal errors:{lines}")
+                } else {
+                    problems.join(", ")
+                };
+                return Err(Untyped::Content(format!("strict decoding error: {problems}")));
             }
         }
         value["apiVersion"] = json!(kind.group_version.to_string());
         value["kind"] = json!(&*kind.kind);
         Ok(value)
     }
+
+    /// Refuses content that says it is of another kind; it may leave out what it is.
+    pub(super) fn identify(&self, value: &Value, kind: &Gvk) -> Result<(), Error> {
+        let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
+        let (version, name) = (text("apiVersion"), text("kind"));
+        let version = match version {
+            "" => Some(kind.group_version.clone()),
+            version => GroupVersion::parse(version),
+        };
+        let Some(version) = version else {
+            return Err(Error::bad_request("unexpected GroupVersion string"));
+        };
+        let given = if name.is_empty() { kind.clone().kind } else { name.into() };
+        let given = Gvk { group_version: version, kind: given };
+        if given == *kind {
+            return Ok(());
+        }
+        let (here, there) = (internal(&given), internal(kind));
+        let expected = &kind.group_version;
+        let why = if !self.knows(&given) {
+            let Gvk { group_version, kind } = &given;
+            let version = group_version.to_string();
+            format!("no kind \"{kind}\" is registered for version {version:?}")
+        } else if here == there {
+            let given = &given.group_version;
+            return Err(Error::bad_request(format!(
+                "the API version in the data ({given}) does not match the expected API version \
+                 ({expected})"
+            )));
+        } else {
+            let (version, name) = (&given.group_version.version, &given.kind);
+            format!("converting ({version}.{name}) to ({there}): unknown conversion")
+        };
+        let (version, name) = (&given.group_version.version, &given.kind);
+        let expected = &kind.kind;
+        Err(Error::bad_request(format!(
+            "{name} in version {version:?} cannot be handled as a {expected}: {why}"
+        )))
+    }
+
+    /// Whether there is such a type, of an object or of a list.
+    fn knows(&self, kind: &Gvk) -> bool {
+        if self.types.kind(kind).is_some() {
+            return true;
+        }
+        let group = &kind.group_version.group;
+        let listed = self.types.resources().iter().any(|resource| {
+            resource.list_kind == kind.kind
+                && resource.group == *group
+                && resource.version(&kind.group_version.version).is_some()
+        });
+        listed
+    }
 }
 
-/// Fills in `apiVersion` and `kind`, which a body may leave out, or refuses others.
-fn identify(value: &mut Value, kind: &Gvk) -> Result<(), Error> {
-    let Value::Object(fields) = value else {
-        return Err(Error::bad_request(format!(
-            "the object provided is unrecognized (must be of type {}): it is no JSON object",
-            kind.kind
-        )));
+/// Why content is no object of its kind.
+#[derive(Debug)]
+pub(super) enum Untyped {
+    /// In the words of upstream's decoder.
+    Content(String),
+    /// The server failed.
+    Failed(Error),
+}
+
+/// What upstream's decoder says before why it cannot tell what a body is.
+const NO_KIND: &str = "couldn't get version/kind; json parse error: ";
+
+/// Checks that content says of itself what it is in the form of an object. Null is an empty one.
+fn readable(mut raw: Raw) -> Result<Raw, Error> {
+    let wrong = |what: &str, wanted: &str| {
+        let why = format!("{NO_KIND}json: cannot unmarshal {what} into {wanted}");
+        Err(Error::bad_request(why))
     };
-    let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
-    let (given_version, given_kind) = (text("apiVersion"), text("kind"));
-    let version = kind.group_version.to_string();
-    if !given_version.is_empty() && given_version != version {
-        return Err(Error::bad_request(format!(
-            "the API version in the data ({given_version}) does not match the expected API version \
-             ({version})"
-        )));
+    match &raw.value {
+        Value::Null => raw.value = json!({}),
+        Value::Object(fields) => {
+            for name in ["apiVersion", "kind"] {
+                let what = match fields.get(name) {
+                    None | Some(Value::Null | Value::String(_)) => continue,
+                    Some(other) => go_name(other),
+                };
+                return wrong(what, &format!("Go struct field .{name} of type string"));
+            }
+            let version = fields.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+            if !version.is_empty() && GroupVersion::parse(version).is_none() {
+                let why = format!("unexpected GroupVersion string: {version}");
+                return Err(Error::bad_request(why));
+            }
+        }
+        other => return wrong(go_name(other), "Go value of an object's type"),
     }
-    if !given_kind.is_empty() && given_kind != &*kind.kind {
-        let (name, short) = (&kind.kind, &kind.group_version.version);
-        return Err(Error::bad_request(format!(
-            "{given_kind} in version {short:?} cannot be handled as a {name}: converting \
-             ({given_kind}) to ({name}): unknown conversion"
-        )));
-    }
-    Ok(())
+    Ok(raw)
 }
 
-fn unreadable(kind: &Gvk, error: &Error) -> Error {
-    Error::bad_request(format!(
-        "the object provided is unrecognized (must be of type {}): {}",
-        kind.kind,
-        error.message()
-    ))
+/// What Go's decoder calls a JSON value of a wrong type.
+pub(super) fn go_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// The type into which upstream converts objects of all versions, as its messages name it.
+fn internal(kind: &Gvk) -> String {
+    let group = match &*kind.group_version.group {
+        // Events of both groups are one type.
+        "" | "events.k8s.io" => "core",
+        group => group.split('.').next().unwrap_or(group),
+    };
+    format!("{group}.{}", kind.kind)
+}
+
+/// The beginning of a body, as messages show it: text of JSON, hexadecimal of anything else.
+fn summary(body: &[u8]) -> String {
+    const MOST: usize = 30;
+    if body.is_empty() {
+        return "<empty>".to_owned();
+    }
+    let shown = body.get(..MOST).unwrap_or(body);
+    let mut text = if body.first() == Some(&b'{') {
+        String::from_utf8_lossy(shown).into_owned()
+    } else {
+        shown.iter().map(|byte| format!("{byte:02x}")).collect()
+    };
+    if body.len() > MOST {
+        text.push_str(" ...");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn summaries() {
+        let check = |body: &[u8], expect: &str| assert_eq!(summary(body), expect);
+        check(b"", "<empty>");
+        check(b"{}", "{}");
+        check(b"hi", "6869");
+        check(&[b'{'; 31], &format!("{} ...", "{".repeat(30)));
+        check(&[b'{', 0xff], "{\u{fffd}");
+    }
+
+    #[test]
+    fn content_says_what_it_is() {
+        let check = |value: Value, expect: Option<&str>| {
+            let read = readable(Raw { value, problems: Vec::new() });
+            let why = read.err().map(|error| error.message().to_owned());
+            assert_eq!(why.as_deref(), expect);
+        };
+        check(json!(null), None);
+        check(json!({"kind": null, "apiVersion": "a/b"}), None);
+        check(
+            json!({"apiVersion": "a/b/c"}),
+            Some("unexpected GroupVersion string: a/b/c"),
+        );
+        check(
+            json!({"kind": 5}),
+            Some(
+                "couldn't get version/kind; json parse error: json: cannot unmarshal number into \
+                 Go struct field .kind of type string",
+            ),
+        );
+    }
 }

@@ -1,6 +1,7 @@
 //! Delete: at once, or when the last finalizer has gone.
 
-use machinery::meta::{get_i64, set};
+use machinery::GroupResource;
+use machinery::meta::{FINALIZER_FOREGROUND, FINALIZER_ORPHAN, get_i64, set};
 use serde_json::json;
 use store::cache::{Object, Slot};
 
@@ -9,7 +10,8 @@ use super::create::contended;
 use super::guard::{Guard, is_stored, unreadable};
 use super::strategy;
 use crate::registry::{
-    Context, DeleteOptions, Deleted, Error, List, ListOptions, Registry, Target,
+    Context, DeleteOptions, Deleted, Error, List, ListOptions, Propagation, Reason, Registry,
+    Target,
 };
 
 impl Registry {
@@ -49,14 +51,18 @@ impl Registry {
             };
             self.check_preconditions(target, current, &options)?;
             let view = self.view(&self.lens(target), current.clone())?;
-            let held = self.is_held(target, current)?;
+            let held = self.is_held(target, current, &options)?;
             if held && current.header.is_deleting() {
                 return Ok(Deleted::Pending(view));
             }
             let marked = if held { Some(self.marked(ctx, target, current)?) } else { None };
+            let gone = |view| match strategy::of(&target.resource).returns_deleted() {
+                true => Deleted::Pending(view),
+                false => Deleted::Gone(view),
+            };
             if options.dry_run {
                 return match marked {
-                    None => Ok(Deleted::Gone(view)),
+                    None => Ok(gone(view)),
                     Some(value) => {
                         let object = self.unwritten(key, &value, Some(current))?;
                         Ok(Deleted::Pending(self.view(&self.lens(target), object)?))
@@ -73,7 +79,7 @@ impl Registry {
             match self.write(write, guard).await {
                 Ok(revision) => {
                     return match marked {
-                        None => Ok(Deleted::Gone(view)),
+                        None => Ok(gone(view)),
                         Some(value) => {
                             let object = self.object(key, &value, revision)?;
                             Ok(Deleted::Pending(self.view(&self.lens(target), object)?))
@@ -98,24 +104,19 @@ impl Registry {
         options: DeleteOptions,
         list: ListOptions,
     ) -> Result<List, Error> {
-        let mut list = self.list(ctx, target, list).await?;
-        let mut deleted = Vec::with_capacity(list.items.len());
-        for item in std::mem::take(&mut list.items) {
+        let list = self.list(ctx, target, list).await?;
+        for item in &list.items {
             let target = Target {
                 namespace: (&*item.object.header.namespace).into(),
                 name: (&*item.object.header.name).into(),
                 ..target.clone()
             };
-            if item.object.header.is_deleting() {
-                continue;
-            }
             match self.delete(ctx, &target, options.clone()).await {
-                Ok(Deleted::Gone(view) | Deleted::Pending(view)) => deleted.push(view),
-                Err(error) if error.reason() == crate::registry::Reason::NotFound => {}
+                Ok(_) => {}
+                Err(error) if error.reason() == Reason::NotFound => {}
                 Err(error) => return Err(error),
             }
         }
-        list.items = deleted;
         Ok(list)
     }
 
@@ -125,32 +126,50 @@ impl Registry {
         current: &Object,
         options: &DeleteOptions,
     ) -> Result<(), Error> {
-        let resource = Self::group_resource(&target.resource);
-        let failed = |what: &str, given: &str, present: &str| {
+        let failed = |what: &str, given: &str, present: &str, since: &str| {
             let why = format!(
-                "Precondition failed: {what} in precondition: {given}, {what} in object meta: \
-                 {present}"
+                "the {what} in the precondition ({given}) does not match the {what} in record \
+                 ({present}). The object might have been {since}"
             );
-            Err(Error::conflict(&resource, &target.name, &why))
+            // Upstream names the kind here, not the resource.
+            let resource = &target.resource;
+            let named = GroupResource::new(&resource.group, &resource.kind);
+            Err(Error::conflict(&named, &target.name, &why))
         };
-        if let Some(uid) = &options.uid
-            && **uid != *current.header.uid
-        {
-            return failed("UID", uid, &current.header.uid);
+        let present = &*current.header.uid;
+        if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != present) {
+            return failed("UID", uid, present, "deleted and then recreated");
         }
         let version = self.versions.format(current.revision);
         match &options.resource_version {
-            Some(given) if *given != version => failed("ResourceVersion", given, &version),
+            Some(given) if *given != version => {
+                failed("ResourceVersion", given, &version, "modified")
+            }
             _ => Ok(()),
         }
     }
 
-    /// Whether finalizers keep the object.
-    fn is_held(&self, target: &Target, current: &Object) -> Result<bool, Error> {
-        if !current.header.finalizers.is_empty() {
+    /// Whether the object stays for now: finalizers keep it, or its kind is marked first.
+    fn is_held(
+        &self,
+        target: &Target,
+        current: &Object,
+        options: &DeleteOptions,
+    ) -> Result<bool, Error> {
+        // Who asks for the background asks for no waiting on dependents.
+        let waits = |finalizer: &str| match options.propagation {
+            Some(Propagation::Background) => {
+                !matches!(finalizer, FINALIZER_ORPHAN | FINALIZER_FOREGROUND)
+            }
+            _ => true,
+        };
+        if current.header.finalizers.iter().any(|finalizer| waits(finalizer)) {
             return Ok(true);
         }
         let strategy = strategy::of(&target.resource);
+        if strategy.is_marked_first() && !current.header.is_deleting() {
+            return Ok(true);
+        }
         Ok(strategy.is_held(&super::commit::parse(current)?))
     }
 

@@ -72,6 +72,9 @@ pub struct Details {
     pub retry_after_seconds: u32,
     /// A token to go on listing with, for [`Reason::Expired`].
     pub continue_token: Option<String>,
+    /// Whether a `Status` has details though they say nothing: clients of the generic errors
+    /// below find them there.
+    pub shown_empty: bool,
 }
 
 /// One problem (`metav1.StatusCause`).
@@ -94,6 +97,14 @@ impl Error {
         Self(Box::new(Inner { reason, message: message.into(), details, source: None }))
     }
 
+    /// An error that says nothing of what it is about, but has details (upstream's
+    /// `NewGenericServerResponse`).
+    pub fn generic(reason: Reason, message: impl Into<String>) -> Self {
+        let mut error = Self::new(reason, message);
+        error.0.details.shown_empty = true;
+        error
+    }
+
     /// The request is malformed.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(Reason::BadRequest, message)
@@ -108,6 +119,13 @@ impl Error {
     pub fn already_exists(resource: &GroupResource, name: &str) -> Self {
         Self::new(Reason::AlreadyExists, format!("{resource} {name:?} already exists"))
             .about(resource, name)
+    }
+
+    /// As [`already_exists`](Self::already_exists), of an object that is on its way out.
+    pub fn still_exists(resource: &GroupResource, name: &str) -> Self {
+        let mut error = Self::already_exists(resource, name);
+        error.0.message.insert_str(0, "object is being deleted: ");
+        error
     }
 
     /// `Operation cannot be fulfilled on configmaps "a": why`.
@@ -131,6 +149,17 @@ impl Error {
             format!("{resource} {name:?} is forbidden: {why}")
         };
         Self::new(Reason::Forbidden, message).about(resource, name)
+    }
+
+    /// Turns `why` into `configmaps "a" is forbidden: why`, keeping its causes.
+    #[must_use]
+    pub fn about_forbidden(mut self, resource: &GroupResource, name: &str) -> Self {
+        let Self(inner) = Self::forbidden(resource, name, &self.0.message);
+        let Inner { message, details, .. } = *inner;
+        self.0.message = message;
+        let causes = std::mem::take(&mut self.0.details.causes);
+        self.0.details = Details { causes, ..details };
+        self
     }
 
     /// `ConfigMap "a" is invalid: [problems]`, with a cause for each problem.

@@ -3,9 +3,12 @@
 use ::patch::{PatchError, strategic};
 use machinery::json::{self, Limits};
 use machinery::meta::get_str;
+use machinery::{FieldError, FieldPath, GroupVersion};
 use serde_json::Value;
 
-use super::decode::Raw;
+use super::decode::{Raw, Untyped, go_name};
+use super::owners::dedup_owners;
+use super::update::check_name;
 use crate::registry::{
     Body, Context, Error, Media, PatchType, Reason, Registry, Target, WriteOptions, Written,
 };
@@ -37,9 +40,10 @@ impl Registry {
             Media::Yaml => json::yaml(&body.bytes, &limits),
             Media::Json | Media::Protobuf => json::parse(&body.bytes, &limits),
         };
-        let parsed = parsed.map_err(|error| Error::bad_request(error.to_string()))?;
+        let parsed = parsed.map_err(|error| undecodable(kind, &error.message))?;
         let duplicates = parsed.duplicates;
         let patch = parsed.value;
+        check_form(kind, &patch)?;
         let locked = kind != PatchType::Json
             && get_str(&patch, &["metadata", "resourceVersion"]).is_some_and(|v| !v.is_empty());
         let gvk = Self::kind(&target.resource, &target.version);
@@ -56,26 +60,58 @@ impl Registry {
                     strategic::apply(old, &patch, &schema.merge()).map(|new| value = new)
                 }
             }
-            .map_err(|error| refusal(target, &error))?;
-            check_identity(target, &value)?;
+            .map_err(|error| refusal(&error))?;
+            let shown = if kind == PatchType::Strategic { &patch } else { &value };
+            let shown = shown.to_string();
+            self.identify(&value, &gvk).map_err(|error| misfit(&shown, error.message()))?;
             let problems =
                 duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
             let raw = Raw { value, problems };
-            self.typed(ctx, &gvk, raw, options.field_validation)
+            let typed = self.typed(ctx, &gvk, raw, options.field_validation);
+            let mut value = typed.map_err(|refused| match refused {
+                Untyped::Content(why) => misfit(&shown, &why),
+                Untyped::Failed(error) => error,
+            })?;
+            check_identity(target, &value)?;
+            dedup_owners(ctx, &mut value, true);
+            Ok(value)
         })
         .await
     }
 }
 
+/// Bytes that are no patch of their form.
+fn undecodable(kind: PatchType, why: &str) -> Error {
+    match kind {
+        PatchType::Strategic => Error::bad_request(why),
+        _ => Error::bad_request(format!("error decoding patch: {why}")),
+    }
+}
+
+/// A JSON patch is a list, any other an object.
+fn check_form(kind: PatchType, patch: &Value) -> Result<(), Error> {
+    let (fits, wanted) = match kind {
+        // Upstream has a type of its own for operations.
+        PatchType::Json => (patch.is_array() || patch.is_null(), "a list of operations"),
+        _ => (patch.is_object() || patch.is_null(), "Go value of type map[string]interface {}"),
+    };
+    if fits {
+        return Ok(());
+    }
+    let what = go_name(patch);
+    Err(undecodable(kind, &format!("json: cannot unmarshal {what} into {wanted}")))
+}
+
+/// The outcome of a patch is no object of the kind. `shown` is what is to blame.
+fn misfit(shown: &str, why: &str) -> Error {
+    let problem = FieldError::invalid_str(&FieldPath::root("patch"), shown, why);
+    // Upstream names neither the kind nor the object.
+    Error::invalid(&GroupVersion::new("", "").kind(""), "", &[problem])
+}
+
 /// A patch may not make another object of the one it is for.
 fn check_identity(target: &Target, value: &Value) -> Result<(), Error> {
-    let name = get_str(value, &["metadata", "name"]).unwrap_or_default();
-    if name != &*target.name {
-        let url = &target.name;
-        return Err(Error::bad_request(format!(
-            "the name of the object ({name}) does not match the name on the URL ({url})"
-        )));
-    }
+    check_name(target, value)?;
     let namespace = get_str(value, &["metadata", "namespace"]).unwrap_or_default();
     if namespace != &*target.namespace {
         return Err(Error::bad_request(
@@ -85,18 +121,17 @@ fn check_identity(target: &Target, value: &Value) -> Result<(), Error> {
     Ok(())
 }
 
-fn refusal(target: &Target, error: &PatchError) -> Error {
-    let resource = Registry::group_resource(&target.resource);
+fn refusal(error: &PatchError) -> Error {
     match error {
         PatchError::Malformed(why) => Error::bad_request(why.clone()),
-        PatchError::Failed(_) => Error::new(
+        PatchError::Failed(_) => Error::generic(
             Reason::Invalid,
             "the server rejected our request due to an error in our request",
-        )
-        .about(&resource, &target.name),
+        ),
         PatchError::Unmergeable(why) => Error::new(Reason::Unknown, why.clone()),
-        PatchError::TooManyOperations { .. } | PatchError::TooLarge(_) => {
-            Error::new(Reason::RequestEntityTooLarge, error.to_string())
-        }
+        PatchError::TooManyOperations { .. } | PatchError::TooLarge(_) => Error::new(
+            Reason::RequestEntityTooLarge,
+            format!("Request entity too large: {error}"),
+        ),
     }
 }

@@ -20,13 +20,23 @@ pub(super) struct Selection {
     parses: bool,
 }
 
+/// Upstream has other words for kinds that have no fields of their own to be selected by.
+fn unsupported(resource: &ResourceDef, path: &str) -> String {
+    if resource.field_selectors.is_empty() {
+        return format!(
+            "{path:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+        );
+    }
+    format!("field label not supported: {path}")
+}
+
 // === impl Selection ===
 
 impl Selection {
     /// Checks that the fields are ones that the resource can be selected by.
     ///
     /// # Errors
-    /// 400 `field label not supported: X`.
+    /// 400 for any other.
     pub(super) fn new(
         labels: LabelSelector,
         fields: FieldSelector,
@@ -38,8 +48,7 @@ impl Selection {
                 continue;
             }
             if resource.field_selector(&requirement.path).is_none() {
-                let path = &requirement.path;
-                return Err(Error::bad_request(format!("field label not supported: {path}")));
+                return Err(Error::bad_request(unsupported(&resource, &requirement.path)));
             }
             parses = true;
         }

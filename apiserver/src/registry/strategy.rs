@@ -11,7 +11,8 @@ mod namespace;
 
 use std::fmt;
 
-use machinery::{FieldError, name};
+use machinery::meta::get;
+use machinery::{FieldError, FieldPath, GroupVersion, Gvk, name};
 use schema::resource::{NameRule, ResourceDef};
 use serde_json::Value;
 
@@ -21,6 +22,9 @@ use crate::registry::{Context, Error};
 
 /// The rules of one kind.
 pub(super) trait Strategy: fmt::Debug + Send + Sync {
+    /// Completes an object beyond the defaults of its schema, whenever it is written.
+    fn complete(&self, _object: &mut Value) {}
+
     /// Fills in what the server sets at creation.
     fn prepare_create(&self, _object: &mut Value, _ctx: &Context) {}
 
@@ -29,6 +33,11 @@ pub(super) trait Strategy: fmt::Debug + Send + Sync {
 
     /// What is wrong with an object, new or changed.
     fn validate(&self, _object: &Value) -> Vec<FieldError> {
+        Vec::new()
+    }
+
+    /// What is wrong with a new object alone.
+    fn validate_create(&self, _object: &Value) -> Vec<FieldError> {
         Vec::new()
     }
 
@@ -53,9 +62,29 @@ pub(super) trait Strategy: fmt::Debug + Send + Sync {
     /// Marks an object as being deleted, beyond its metadata.
     fn begin_delete(&self, _object: &mut Value) {}
 
+    /// Whether a delete is answered with the object also when it is gone.
+    fn returns_deleted(&self) -> bool {
+        false
+    }
+
+    /// Whether a first delete only marks the object, also when nothing holds it.
+    fn is_marked_first(&self) -> bool {
+        false
+    }
+
     /// Finalizers outside metadata keep an object, too.
     fn is_held(&self, _object: &Value) -> bool {
         false
+    }
+}
+
+/// ServiceAccounts: a delete shows what is gone, as it always has.
+#[derive(Debug)]
+struct ServiceAccounts;
+
+impl Strategy for ServiceAccounts {
+    fn returns_deleted(&self) -> bool {
+        true
     }
 }
 
@@ -72,12 +101,46 @@ pub(super) fn of(resource: &ResourceDef) -> &'static dyn Strategy {
         ("core.kcp.io", "logicalclusters") => &namespace::LogicalClusters,
         ("", "configmaps") => &config::ConfigMaps,
         ("", "secrets") => &config::Secrets,
+        ("", "serviceaccounts") => &ServiceAccounts,
         ("", "events") => &event::CoreEvents,
         ("events.k8s.io", "events") => &event::Events,
         ("", "limitranges") => &limits::LimitRanges,
         ("coordination.k8s.io", "leases") => &lease::Leases,
         _ => &Plain,
     }
+}
+
+/// The kind that problems name. Upstream judges views as what they are views of.
+pub(super) fn judged_kind(resource: &ResourceDef, kind: &Gvk) -> Gvk {
+    match &resource.view_of {
+        Some(view) => {
+            GroupVersion::new(&view.group, &kind.group_version.version).kind(&kind.kind)
+        }
+        None => kind.clone(),
+    }
+}
+
+/// Finalizers that are neither upstream's own nor have a domain. Kinds of the first groups refuse
+/// them; later ones, and custom resources, do not.
+pub(super) fn unqualified_finalizers(resource: &ResourceDef, object: &Value) -> Vec<FieldError> {
+    const STANDARD: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
+    let strict = match &*resource.group {
+        "" => &*resource.plural != "events",
+        group => group == "flowcontrol.apiserver.k8s.io",
+    };
+    let finalizers = get(object, &["metadata", "finalizers"]).filter(|_| strict);
+    let finalizers = finalizers.and_then(Value::as_array).into_iter().flatten().enumerate();
+    let path = FieldPath::root("metadata").child("finalizers");
+    let unqualified = finalizers.filter(|(_, finalizer)| {
+        let name = finalizer.as_str().unwrap_or_default();
+        !name.contains('/') && !STANDARD.contains(&name)
+    });
+    unqualified
+        .map(|(index, finalizer)| {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            FieldError::invalid(&path.index(index), finalizer, why)
+        })
+        .collect()
 }
 
 /// What names of a resource must look like.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use machinery::field::go_quote;
 use machinery::meta::{get, get_i64, get_str, remove, set};
 use machinery::{FieldError, FieldPath};
 use schema::resource::{Generation, ResourceDef};
@@ -11,6 +12,7 @@ use store::cache::{Object, Slot};
 use super::commit::{Lost, TRIES, Write, parse};
 use super::create::{check_namespace, contended};
 use super::guard::{Guard, is_stored, unreadable};
+use super::owners::dedup_owners;
 use super::strategy;
 use crate::registry::{
     Body, Context, Error, Reason, Registry, Target, WriteOptions, Written,
@@ -40,17 +42,9 @@ impl Registry {
         options: WriteOptions,
     ) -> Result<Written, Error> {
         let mut decoded = self.decode(ctx, target, &body, options.field_validation)?;
-        let name = get_str(&decoded, &["metadata", "name"]).unwrap_or_default();
-        if name != &*target.name {
-            let (name, url) = (name.to_owned(), &target.name);
-            if name.is_empty() {
-                return Err(Error::bad_request("name must be provided"));
-            }
-            return Err(Error::bad_request(format!(
-                "the name of the object ({name}) does not match the name on the URL ({url})"
-            )));
-        }
+        check_name(target, &decoded)?;
         check_namespace(target, &mut decoded)?;
+        dedup_owners(ctx, &mut decoded, false);
         self.warn_writer(ctx, target);
         let create = target.resource.allow_create_on_update && target.subresource.is_empty();
         let cluster = Self::cluster(target)?;
@@ -58,6 +52,7 @@ impl Registry {
         if create {
             self.consistent().await?;
             if self.cache.get(&key).is_none() {
+                check_uid(target, &decoded, "")?;
                 remove(&mut decoded, &["metadata", "resourceVersion"]);
                 let dry_run = options.dry_run;
                 return self.create_object(ctx, target, cluster, decoded, dry_run).await;
@@ -65,7 +60,11 @@ impl Registry {
         }
         let version = get_str(&decoded, &["metadata", "resourceVersion"]).unwrap_or_default();
         let locked = !version.is_empty() && version != "0";
-        self.transform(ctx, target, options.dry_run, locked, |_| Ok(decoded.clone())).await
+        let change = |old: &Value| {
+            check_uid(target, &decoded, text(old, "uid"))?;
+            Ok(decoded.clone())
+        };
+        self.transform(ctx, target, options.dry_run, locked, change).await
     }
 
     /// Takes an object to the state that `change` makes of the present one (in the target's
@@ -156,21 +155,24 @@ impl Registry {
         let kind = Self::kind(resource, &target.version);
         let strategy = strategy::of(resource);
         self.check_lock(target, old, &new)?;
+        self.schema(&kind)?.default(&mut new);
+        strategy.complete(&mut new);
         restore(old, &mut new);
         merge_subresource(target, old, &mut new);
         if target.subresource.is_empty() {
             strategy.prepare_update(&mut new, old);
         }
-        self.schema(&kind)?.default(&mut new);
         grow(resource, old, &mut new);
         let path = FieldPath::root("metadata");
         let rule = strategy::name_rule(resource.name_rule);
         let mut problems =
             machinery::meta::validate_object_meta(&new, resource.namespaced, rule, &path);
         problems.extend(machinery::meta::validate_object_meta_update(&new, old, &path));
+        problems.extend(strategy::unqualified_finalizers(resource, &new));
         problems.extend(strategy.validate(&new));
         problems.extend(strategy.validate_update(&new, old));
         if !problems.is_empty() {
+            let kind = strategy::judged_kind(resource, &kind);
             return Err(Error::invalid(&kind, &target.name, &problems));
         }
         strategy.warnings(&new).into_iter().for_each(|warning| ctx.warn(warning));
@@ -190,19 +192,9 @@ impl Registry {
         Ok(Next::Changed(value))
     }
 
-    /// The optimistic lock, and the UID.
+    /// The optimistic lock.
     fn check_lock(&self, target: &Target, old: &Value, new: &Value) -> Result<(), Error> {
         let resource = Self::group_resource(&target.resource);
-        let text = |value: &Value, field: &str| {
-            get_str(value, &["metadata", field]).unwrap_or_default().to_owned()
-        };
-        let (given, present) = (text(new, "uid"), text(old, "uid"));
-        if !given.is_empty() && given != present {
-            let why = format!(
-                "Precondition failed: UID in precondition: {given}, UID in object meta: {present}"
-            );
-            return Err(Error::conflict(&resource, &target.name, &why));
-        }
         let (given, present) = (text(new, "resourceVersion"), text(old, "resourceVersion"));
         if given.is_empty() || given == "0" {
             if target.resource.allow_unconditional_update {
@@ -210,39 +202,65 @@ impl Registry {
             }
             let path = FieldPath::root("metadata").child("resourceVersion");
             let problem = FieldError::invalid(&path, &json!(0), "must be specified for an update");
-            let kind = Self::kind(&target.resource, &target.version);
-            let problem = FieldError { value: Some("0x0".into()), ..problem };
-            return Err(Error::invalid(&kind, &target.name, &[problem]));
+            // Upstream names the resource here, not the kind.
+            let named = Self::kind(&target.resource, &target.version).group_version;
+            let named = named.kind(&target.resource.plural);
+            return Err(Error::invalid(&named, &target.name, &[problem]));
         }
         if given.parse::<u64>().is_err() {
-            return Err(Error::new(
-                Reason::BadRequest,
-                format!("invalid resource version {given:?}"),
-            ));
+            let why = format!("strconv.ParseUint: parsing {}: invalid syntax", go_quote(given));
+            return Err(Error::new(Reason::Unknown, why));
         }
         if given == present { Ok(()) } else { Err(Error::modified(&resource, &target.name)) }
     }
 }
 
-/// Puts back what only the server sets.
+/// The object in the body is the one of the URL.
+pub(super) fn check_name(target: &Target, object: &Value) -> Result<(), Error> {
+    let (name, url) = (text(object, "name"), &target.name);
+    if name == &**url {
+        return Ok(());
+    }
+    if name.is_empty() {
+        return Err(Error::bad_request(format!(
+            "the name of the object ({url} based on URL) was undeterminable: name must be provided"
+        )));
+    }
+    Err(Error::bad_request(format!(
+        "the name of the object ({name}) does not match the name on the URL ({url})"
+    )))
+}
+
+/// An update that names a UID is meant for that object only. `present` is empty for none.
+fn check_uid(target: &Target, object: &Value, present: &str) -> Result<(), Error> {
+    let given = text(object, "uid");
+    if given.is_empty() || given == present {
+        return Ok(());
+    }
+    let resource = Registry::group_resource(&target.resource);
+    let why = format!(
+        "Precondition failed: UID in precondition: {given}, UID in object meta: {present}"
+    );
+    Err(Error::conflict(&resource, &target.name, &why))
+}
+
+fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+    get_str(object, &["metadata", field]).unwrap_or_default()
+}
+
+/// Puts back what only the server sets. What upstream tells a client who sets it, the validation
+/// that follows tells.
 fn restore(old: &Value, new: &mut Value) {
-    for field in [
-        "uid",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "generation",
-        "resourceVersion",
-    ] {
+    let fixed = ["creationTimestamp", "generation", "resourceVersion"];
+    let told = ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"];
+    for field in fixed.into_iter().chain(told) {
+        let given = get(new, &["metadata", field]).filter(|given| !given.is_null());
+        if told.contains(&field) && given.is_some_and(|given| given != "") {
+            continue;
+        }
         match get(old, &["metadata", field]) {
             Some(value) => {
-                let given = get(new, &["metadata", field]);
-                let kept = matches!(field, "creationTimestamp" | "deletionTimestamp")
-                    && given.is_some_and(|given| !given.is_null() && given != value);
-                // A client that sets another time is told so by the validation that follows.
-                if !kept {
-                    set(new, &["metadata", field], value.clone());
-                }
+                set(new, &["metadata", field], value.clone());
             }
             None => {
                 remove(new, &["metadata", field]);

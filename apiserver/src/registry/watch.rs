@@ -6,14 +6,16 @@
 //! - Whatever begins ends by its time-out.
 
 use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{self, Poll, ready};
 use std::time::Duration;
 
-use futures::StreamExt;
-use futures::stream;
+use futures::{Stream, StreamExt, stream};
 use store::Revision;
 use store::cache::{Event, Object, Origin, Scope, Subscription};
-use tokio::time::{Instant, Interval, MissedTickBehavior};
+use tokio::time::{Instant, Sleep};
 
 use super::guard;
 use super::select::Selection;
@@ -54,10 +56,20 @@ struct Run {
     lens: Lens,
     /// A wildcard watch sees stored objects, and of virtual ones namespaces only.
     stored_only: bool,
-    bookmarks: Option<Interval>,
-    last_bookmark: Instant,
+    clock: Clock,
+    /// Set when nothing more comes.
+    over: bool,
+}
+
+/// When something happens by itself. One timer, which is set anew only when it has fired: an event
+/// costs no timer.
+struct Clock {
+    timer: Pin<Box<Sleep>>,
+    /// The next bookmark, unless none are wanted.
+    bookmark: Option<Instant>,
+    /// The bookmark just before the end.
+    last_bookmark: Option<Instant>,
     ends: Instant,
-    sent: Option<Revision>,
 }
 
 impl Registry {
@@ -124,7 +136,6 @@ impl Registry {
         };
         let stored_only = target.cluster == ClusterScope::All
             && Self::storage(&target.resource) != guard::namespaces();
-        let ends = Instant::now() + timeout(options.timeout_seconds);
         let run = Run {
             registry: self.clone(),
             subscription,
@@ -133,12 +144,10 @@ impl Registry {
             selection,
             lens: self.lens(target),
             stored_only,
-            bookmarks: options.bookmarks.then(bookmarks),
-            last_bookmark: ends.checked_sub(LAST_BOOKMARK).unwrap_or(ends),
-            ends,
-            sent: None,
+            clock: Clock::new(Instant::now(), timeout(options.timeout_seconds), options.bookmarks),
+            over: false,
         };
-        Ok(stream::unfold(Some(run), step).boxed())
+        Ok(run.boxed())
     }
 
     async fn subscribe(
@@ -193,47 +202,50 @@ impl Registry {
     }
 }
 
-/// The next item of a watch.
-async fn step(run: Option<Run>) -> Option<(WatchItem, Option<Run>)> {
-    let mut run = run?;
-    if let Some(object) = run.initial.pop_front() {
-        let item = run.initial(object);
-        return Some((item, Some(run)));
-    }
-    if let Some(revision) = run.mark.take() {
-        let resource_version = run.registry.versions.format(revision);
-        run.sent = Some(revision);
-        return Some((WatchItem::Bookmark { resource_version, initial: true }, Some(run)));
-    }
-    loop {
-        let mut tick = false;
-        let event = tokio::select! {
-            biased;
-            event = run.subscription.next() => Some(event?),
-            () = tokio::time::sleep_until(run.ends) => return None,
-            () = tokio::time::sleep_until(run.last_bookmark),
-                if run.bookmarks.is_some() && run.last_bookmark < run.ends =>
-            {
-                run.last_bookmark = run.ends;
-                None
-            }
-            () = next(&mut run.bookmarks) => {
-                tick = true;
-                None
-            }
-        };
-        let item = match event {
-            Some(event) => match run.change(&event) {
-                Ok(item) => item,
-                Err(error) => return Some((WatchItem::Failed(error), None)),
-            },
-            None => run.bookmark(tick),
-        };
-        if let Some(item) = item {
-            return Some((item, Some(run)));
+impl Stream for Run {
+    type Item = WatchItem;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Option<WatchItem>> {
+        let run = &mut *self;
+        if run.over {
+            return Poll::Ready(None);
         }
-        // Many events that this watcher doesn't see must not keep the thread.
-        tokio::task::consume_budget().await;
+        if let Some(object) = run.initial.pop_front() {
+            return Poll::Ready(Some(run.initial(object)));
+        }
+        if let Some(revision) = run.mark.take() {
+            let resource_version = run.registry.versions.format(revision);
+            return Poll::Ready(Some(WatchItem::Bookmark { resource_version, initial: true }));
+        }
+        loop {
+            // The queue yields to other tasks by itself after so many events.
+            match run.subscription.poll_next(cx) {
+                Poll::Ready(Some(event)) => match run.change(&event) {
+                    Ok(Some(item)) => return Poll::Ready(Some(item)),
+                    Ok(None) => continue,
+                    Err(error) => {
+                        run.over = true;
+                        return Poll::Ready(Some(WatchItem::Failed(error)));
+                    }
+                },
+                Poll::Ready(None) => {
+                    run.over = true;
+                    return Poll::Ready(None);
+                }
+                Poll::Pending => {}
+            }
+            match ready!(run.clock.poll(cx)) {
+                Tick::Bookmark => {
+                    if let Some(item) = run.bookmark() {
+                        return Poll::Ready(Some(item));
+                    }
+                }
+                Tick::End => {
+                    run.over = true;
+                    return Poll::Ready(None);
+                }
+            }
+        }
     }
 }
 
@@ -268,28 +280,53 @@ impl Run {
         Ok(Some(WatchItem::Change { kind, view, event }))
     }
 
-    fn bookmark(&mut self, _tick: bool) -> Option<WatchItem> {
+    fn bookmark(&mut self) -> Option<WatchItem> {
         let revision = self.subscription.progress()?;
-        self.sent = Some(revision);
         let resource_version = self.registry.versions.format(revision);
         Some(WatchItem::Bookmark { resource_version, initial: false })
     }
 }
 
-async fn next(interval: &mut Option<Interval>) {
-    match interval {
-        Some(interval) => {
-            interval.tick().await;
-        }
-        None => std::future::pending().await,
-    }
+// === impl Clock ===
+
+/// What the clock says.
+enum Tick {
+    Bookmark,
+    End,
 }
 
-fn bookmarks() -> Interval {
-    let mut interval =
-        tokio::time::interval_at(Instant::now() + BOOKMARK_INTERVAL, BOOKMARK_INTERVAL);
-    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    interval
+impl Clock {
+    fn new(now: Instant, length: Duration, bookmarks: bool) -> Self {
+        let ends = now + length;
+        let last = ends.checked_sub(LAST_BOOKMARK).filter(|last| bookmarks && *last > now);
+        let bookmark = bookmarks.then(|| now + BOOKMARK_INTERVAL).filter(|first| *first < ends);
+        let timer = Box::pin(tokio::time::sleep_until(ends));
+        let mut clock = Self { timer, bookmark, last_bookmark: last, ends };
+        clock.set();
+        clock
+    }
+
+    fn set(&mut self) {
+        let times = [self.bookmark, self.last_bookmark, Some(self.ends)];
+        let next = times.into_iter().flatten().min().unwrap_or(self.ends);
+        self.timer.as_mut().reset(next);
+    }
+
+    fn poll(&mut self, cx: &mut task::Context<'_>) -> Poll<Tick> {
+        ready!(self.timer.as_mut().poll(cx));
+        let now = self.timer.deadline();
+        if now >= self.ends {
+            return Poll::Ready(Tick::End);
+        }
+        if self.last_bookmark.is_some_and(|last| last <= now) {
+            (self.last_bookmark, self.bookmark) = (None, None);
+        } else {
+            let next = Instant::now() + BOOKMARK_INTERVAL;
+            self.bookmark = Some(next).filter(|next| *next < self.ends);
+        }
+        self.set();
+        Poll::Ready(Tick::Bookmark)
+    }
 }
 
 fn timeout(asked: Option<u64>) -> Duration {

@@ -40,7 +40,8 @@ impl Strategy for ConfigMaps {
             size += decoded_len(value);
         }
         if size > MAX_DATA {
-            problems.push(FieldError::too_long(&FieldPath::root(""), MAX_DATA));
+            // Upstream's path of the object itself.
+            problems.push(FieldError::too_long(&FieldPath::root("[]"), MAX_DATA));
         }
         problems
     }
@@ -55,14 +56,8 @@ impl Strategy for Secrets {
         merge_string_data(object);
     }
 
-    fn prepare_update(&self, new: &mut Value, old: &Value) {
+    fn prepare_update(&self, new: &mut Value, _old: &Value) {
         merge_string_data(new);
-        // An update may leave out the type.
-        if get_str(new, &["type"]).unwrap_or_default().is_empty()
-            && let Some(kind) = get(old, &["type"])
-        {
-            set(new, &["type"], kind.clone());
-        }
     }
 
     fn validate(&self, object: &Value) -> Vec<FieldError> {
@@ -147,14 +142,11 @@ fn json_key(data: &Map<String, Value>, key: &str) -> Vec<FieldError> {
         return vec![FieldError::required(&path, "")];
     };
     let bytes = STANDARD.decode(value.as_str().unwrap_or_default()).unwrap_or_default();
-    match serde_json::from_slice::<Value>(&bytes) {
+    match machinery::json::parse(&bytes, &machinery::json::Limits::default()) {
         Ok(_) => Vec::new(),
         Err(error) => {
-            vec![FieldError::invalid(
-                &path,
-                &json!("<secret contents redacted>"),
-                error.to_string(),
-            )]
+            let redacted = json!("<secret contents redacted>");
+            vec![FieldError::invalid(&path, &redacted, error.message)]
         }
     }
 }

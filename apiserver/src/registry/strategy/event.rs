@@ -3,12 +3,11 @@
 //! Upstream judges an event of core/v1 without `eventTime` by the old, lenient rules, and all
 //! others by the strict ones.
 
-use machinery::meta::{get, get_i64, get_str, set};
-use machinery::{FieldError, FieldPath};
-use serde_json::{Value, json};
+use machinery::meta::{get, get_i64, get_str};
+use machinery::{FieldError, FieldPath, name};
+use serde_json::Value;
 
 use super::Strategy;
-use crate::registry::Context;
 
 #[derive(Debug)]
 pub(super) struct CoreEvents;
@@ -18,30 +17,40 @@ pub(super) struct Events;
 
 impl Strategy for CoreEvents {
     fn validate(&self, object: &Value) -> Vec<FieldError> {
-        let mut problems = namespace_problems(object, "involvedObject");
-        if get(object, &["eventTime"]).is_some_and(|time| !time.is_null()) {
-            let names = Names { controller: "reportingController", instance: "reportingInstance" };
-            problems.extend(strict(object, &names, "reportingComponent", "message"));
-        }
-        problems
+        let names = Names { about: "involvedObject", controller: "reportingComponent" };
+        of_both(object, &names, "message")
     }
 }
 
 impl Strategy for Events {
-    fn prepare_create(&self, object: &mut Value, ctx: &Context) {
-        if get(object, &["eventTime"]).is_some_and(Value::is_null) {
-            let now = machinery::time::MicroTime::at(ctx.now).to_string();
-            set(object, &["eventTime"], json!(now));
-        }
+    fn validate(&self, object: &Value) -> Vec<FieldError> {
+        let names = Names { about: "regarding", controller: "reportingController" };
+        let mut problems = of_both(object, &names, "note");
+        problems.extend(series(object));
+        problems
     }
 
-    fn validate(&self, object: &Value) -> Vec<FieldError> {
-        let mut problems = namespace_problems(object, "regarding");
-        if get(object, &["eventTime"]).is_none_or(Value::is_null) {
+    fn validate_create(&self, object: &Value) -> Vec<FieldError> {
+        let mut problems = Vec::new();
+        if is_unset(object, "eventTime") {
             problems.push(FieldError::required(&FieldPath::root("eventTime"), ""));
         }
-        let names = Names { controller: "reportingController", instance: "reportingInstance" };
-        problems.extend(strict(object, &names, "reportingController", "note"));
+        let kind = get_str(object, &["type"]).unwrap_or_default();
+        if !matches!(kind, "Normal" | "Warning") {
+            let why = format!("has invalid value: {kind}");
+            problems.push(FieldError::invalid_str(&FieldPath::root("type"), "", why));
+        }
+        for (field, shown) in [
+            ("deprecatedFirstTimestamp", "firstTimestamp"),
+            ("deprecatedLastTimestamp", "lastTimestamp"),
+            ("deprecatedCount", "count"),
+            ("deprecatedSource", "source"),
+        ] {
+            if !is_unset(object, field) {
+                let path = FieldPath::root(shown);
+                problems.push(FieldError::invalid_str(&path, "", "needs to be unset"));
+            }
+        }
         problems
     }
 
@@ -72,9 +81,66 @@ impl Strategy for Events {
     }
 }
 
+/// What the two forms call the same.
 struct Names {
+    about: &'static str,
     controller: &'static str,
-    instance: &'static str,
+}
+
+/// The rules of both forms. Events without a time of their own are old: only their namespace is
+/// judged.
+fn of_both(object: &Value, names: &Names, note: &str) -> Vec<FieldError> {
+    let mut problems = namespace_problems(object, names.about);
+    if is_unset(object, "eventTime") {
+        return problems;
+    }
+    let text = |field: &str| get_str(object, &[field]).unwrap_or_default();
+    let path = FieldPath::root(names.controller);
+    let controller = text(names.controller);
+    if controller.is_empty() {
+        problems.push(FieldError::required(&path, ""));
+    }
+    let unqualified = name::qualified_name(controller).into_iter();
+    problems.extend(unqualified.map(|why| FieldError::invalid_str(&path, controller, why)));
+    for field in ["reportingInstance", "action", "reason"] {
+        let path = FieldPath::root(field);
+        if text(field).is_empty() {
+            problems.push(FieldError::required(&path, ""));
+        }
+        problems.extend(too_long(&path, text(field), 128));
+    }
+    problems.extend(too_long(&FieldPath::root("message"), text(note), 1024));
+    problems
+}
+
+fn too_long(path: &FieldPath, text: &str, most: usize) -> Option<FieldError> {
+    let why = format!("can have at most {most} characters");
+    (text.len() > most).then(|| FieldError::invalid_str(path, "", why))
+}
+
+fn series(object: &Value) -> Vec<FieldError> {
+    let mut problems = Vec::new();
+    if is_unset(object, "series") {
+        return problems;
+    }
+    let path = FieldPath::root("series");
+    if get_i64(object, &["series", "count"]).unwrap_or(0) < 2 {
+        let why = "should be at least 2";
+        problems.push(FieldError::invalid_str(&path.child("count"), "", why));
+    }
+    if get(object, &["series", "lastObservedTime"]).is_none_or(Value::is_null) {
+        problems.push(FieldError::required(&path.child("lastObservedTime"), ""));
+    }
+    problems
+}
+
+/// Whether a field is absent or has Go's zero value.
+fn is_unset(object: &Value, field: &str) -> bool {
+    match get(object, &[field]) {
+        None | Some(Value::Null) => true,
+        Some(Value::Object(fields)) => fields.is_empty(),
+        Some(value) => *value == 0,
+    }
 }
 
 /// The event lives where the object does that it is about; for one without a namespace in
@@ -90,46 +156,5 @@ fn namespace_problems(object: &Value, about: &str) -> Vec<FieldError> {
         return Vec::new();
     }
     let path = FieldPath::root("involvedObject").child("namespace");
-    vec![FieldError::invalid(&path, &json!(involved), "does not match event.namespace")]
-}
-
-fn strict(object: &Value, names: &Names, controller: &str, note: &str) -> Vec<FieldError> {
-    let mut problems = Vec::new();
-    let mut required = |field: &str, shown: &str, most: usize| {
-        let text = get_str(object, &[field]).unwrap_or_default();
-        let path = FieldPath::root(shown);
-        if text.is_empty() {
-            problems.push(FieldError::required(&path, ""));
-        } else if text.len() > most {
-            let why = format!("can have at most {most} characters");
-            problems.push(FieldError::invalid(&path, &json!(""), why));
-        }
-    };
-    required(controller, names.controller, usize::MAX);
-    required(names.instance, names.instance, 128);
-    required("action", "action", 128);
-    required("reason", "reason", 128);
-    if let Some(text) = get_str(object, &[note])
-        && text.len() > 1024
-    {
-        let why = "can have at most 1024 characters";
-        problems.push(FieldError::invalid(&FieldPath::root("message"), &json!(""), why));
-    }
-    let kind = get_str(object, &["type"]).unwrap_or_default();
-    if !matches!(kind, "Normal" | "Warning") {
-        let why = "has invalid value: ".to_owned() + kind;
-        problems.push(FieldError::invalid(&FieldPath::root("type"), &json!(""), why));
-    }
-    if get(object, &["series"]).is_some_and(|series| !series.is_null()) {
-        let path = FieldPath::root("series");
-        let count = get_i64(object, &["series", "count"]).unwrap_or(0);
-        if count < 2 {
-            let why = "should be at least 2";
-            problems.push(FieldError::invalid(&path.child("count"), &json!(""), why));
-        }
-        if get(object, &["series", "lastObservedTime"]).is_none_or(Value::is_null) {
-            problems.push(FieldError::required(&path.child("lastObservedTime"), ""));
-        }
-    }
-    problems
+    vec![FieldError::invalid_str(&path, involved, "does not match event.namespace")]
 }

@@ -1,16 +1,33 @@
 //! Leases: numbers that make sense.
 
-use machinery::meta::get_i64;
-use machinery::meta::{get, get_str};
+use machinery::meta::{get, get_i64, get_str, remove};
 use machinery::{FieldError, FieldPath};
 use serde_json::{Value, json};
 
 use super::Strategy;
+use crate::registry::Context;
 
 #[derive(Debug)]
 pub(super) struct Leases;
 
+/// Fields of coordinated leader election, which upstream leaves out unless its gate is open.
+const GATED: [&str; 2] = ["strategy", "preferredHolder"];
+
 impl Strategy for Leases {
+    fn prepare_create(&self, object: &mut Value, _ctx: &Context) {
+        for field in GATED {
+            remove(object, &["spec", field]);
+        }
+    }
+
+    fn prepare_update(&self, new: &mut Value, old: &Value) {
+        for field in GATED {
+            if get(old, &["spec", field]).is_none() {
+                remove(new, &["spec", field]);
+            }
+        }
+    }
+
     fn validate(&self, object: &Value) -> Vec<FieldError> {
         let spec = FieldPath::root("spec");
         let mut problems = Vec::new();

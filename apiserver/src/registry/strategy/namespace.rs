@@ -34,7 +34,11 @@ impl Strategy for Namespaces {
             finalizers.push(json!(FINALIZER));
         }
         set(object, &["spec", "finalizers"], json!(finalizers));
-        label(object);
+    }
+
+    fn complete(&self, object: &mut Value) {
+        let name = get_str(object, &["metadata", "name"]).unwrap_or_default().to_owned();
+        set(object, &["metadata", "labels", NAME_LABEL], json!(name));
     }
 
     fn prepare_update(&self, new: &mut Value, old: &Value) {
@@ -46,16 +50,14 @@ impl Strategy for Namespaces {
                 remove(new, &["spec", "finalizers"]);
             }
         }
-        label(new);
     }
 
     fn validate(&self, object: &Value) -> Vec<FieldError> {
         let path = FieldPath::root("spec").child("finalizers");
         let finalizers = get(object, &["spec", "finalizers"]).and_then(Value::as_array);
         let mut problems = Vec::new();
-        for (index, finalizer) in finalizers.into_iter().flatten().enumerate() {
+        for finalizer in finalizers.into_iter().flatten() {
             let text = finalizer.as_str().unwrap_or_default();
-            let path = path.index(index);
             for problem in name::qualified_name(text) {
                 problems.push(FieldError::invalid(&path, finalizer, problem));
             }
@@ -95,6 +97,10 @@ impl Strategy for Namespaces {
 
     fn begin_delete(&self, object: &mut Value) {
         set(object, &["status", "phase"], json!("Terminating"));
+    }
+
+    fn is_marked_first(&self) -> bool {
+        true
     }
 
     fn is_held(&self, object: &Value) -> bool {
@@ -158,9 +164,4 @@ impl Strategy for LogicalClusters {
     fn begin_delete(&self, object: &mut Value) {
         set(object, &["status", "phase"], json!("Deleting"));
     }
-}
-
-fn label(object: &mut Value) {
-    let name = get_str(object, &["metadata", "name"]).unwrap_or_default().to_owned();
-    set(object, &["metadata", "labels", NAME_LABEL], json!(name));
 }
