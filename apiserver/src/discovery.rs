@@ -97,6 +97,8 @@ impl Documents {
             group.versions.sort_by(|a, b| machinery::version::compare(a, b));
         }
         groups.retain(|group| !group.versions.is_empty());
+        let priority = |group: &Group| std::cmp::Reverse(api_services::priorities(&group.name).0);
+        groups.sort_by(|a, b| priority(a).cmp(&priority(b)).then_with(|| a.name.cmp(&b.name)));
         Self { resources, groups, roots: Default::default() }
     }
 

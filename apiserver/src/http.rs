@@ -253,7 +253,11 @@ fn time_limit(info: &RequestInfo<'_>, query: &Query<'_>) -> Result<Duration, Err
     match parse_duration(text) {
         Some(Duration::ZERO) => Ok(MAX_TIME),
         Some(limit) => Ok(limit.min(MAX_TIME)),
-        None => Err(Error::bad_request("invalid timeout specified in the request URL")),
+        // A negative one is none.
+        None if text.strip_prefix('-').and_then(parse_duration).is_some() => Ok(MAX_TIME),
+        None => Err(Error::bad_request(format!(
+            "invalid timeout specified in the request URL - time: invalid duration {text:?}"
+        ))),
     }
 }
 

@@ -12,6 +12,7 @@ mod delete;
 mod error;
 mod guard;
 mod inside;
+mod list_rules;
 mod owners;
 mod patch;
 mod read;

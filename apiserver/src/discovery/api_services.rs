@@ -6,30 +6,38 @@ use schema::ResourceDef;
 
 use crate::clusters::virtuals::ApiService;
 
-/// Priority of the core group, which comes first.
-const CORE: i64 = 18_000;
+/// Where upstream puts the groups that it serves, highest first, and the first of their versions.
+const UPSTREAM: [(&str, i64, i64); 8] = [
+    ("", 18_000, 1),
+    // Upstream has no object for this one, which always comes first of those with a name.
+    ("apiregistration.k8s.io", 17_900, 15),
+    ("events.k8s.io", 17_750, 15),
+    ("authentication.k8s.io", 17_700, 15),
+    ("authorization.k8s.io", 17_600, 15),
+    ("admissionregistration.k8s.io", 16_700, 15),
+    ("coordination.k8s.io", 16_500, 15),
+    ("flowcontrol.apiserver.k8s.io", 16_100, 21),
+];
 
-/// Priority of the first other group; each further one has [`STEP`] less.
-const FIRST: i64 = 17_800;
-
-/// What a group comes after the one before it.
-const STEP: i64 = 50;
-
-/// Priority of a group's preferred version; each further one has one less.
-const VERSION: i64 = 15;
+/// The priorities of a group and of its preferred version; each further version has one less.
+/// Groups that upstream does not know come last, as those of custom resources.
+pub(super) fn priorities(group: &str) -> (i64, i64) {
+    let known = UPSTREAM.iter().find(|(name, _, _)| *name == group);
+    known.map_or((1000, 100), |(_, of_group, of_version)| (*of_group, *of_version))
+}
 
 /// One for each group version, with priorities that say the order of discovery.
 pub(crate) fn api_services(resources: &[Arc<ResourceDef>]) -> Vec<ApiService> {
     let documents = super::Documents::new(resources.into());
     let mut services = Vec::new();
-    for (position, group) in (0..).zip(&documents.groups) {
-        let group_priority = if group.name.is_empty() { CORE } else { FIRST - position * STEP };
+    for group in &documents.groups {
+        let (group_priority, version_priority) = priorities(&group.name);
         for (position, version) in (0..).zip(&group.versions) {
             services.push(ApiService {
                 group: group.name.to_string(),
                 version: version.to_string(),
                 group_priority,
-                version_priority: VERSION - position,
+                version_priority: version_priority - position,
             });
         }
     }

@@ -83,7 +83,9 @@ fn of_resource(resource: &ResourceDef) -> Value {
         }
     }
     if let Some(stored) = resource.storage_version().filter(|_| !resource.has(Flag::Virtual)) {
-        let hash = storage_version_hash(&resource.group, &stored.name, &resource.kind);
+        // A view is stored as what it is a view of.
+        let group = resource.view_of.as_ref().map_or(&resource.group, |view| &view.group);
+        let hash = storage_version_hash(group, &stored.name, &resource.kind);
         fields.insert("storageVersionHash".into(), hash.into());
     }
     Value::Object(fields)

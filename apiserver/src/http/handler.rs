@@ -39,7 +39,14 @@ impl App {
             "/api" | "/apis" => Some(self.discovery_root(call, path)?),
             _ if path.starts_with("/openapi/v3") => self.openapi_page(call, path).await?,
             _ => match path.strip_prefix("/api/").or_else(|| path.strip_prefix("/apis/")) {
-                Some(_) => self.discovery_page(call, path)?,
+                Some(rest) => match self.discovery_page(call, path)? {
+                    Some(page) => Some(page),
+                    None => {
+                        let core = path.starts_with("/api/");
+                        let group = rest.split('/').next().filter(|_| !core).unwrap_or_default();
+                        return self.not_there(&call.info.cluster, group);
+                    }
+                },
                 None => self.health.answer(path, call.query).await,
             },
         };
@@ -52,7 +59,7 @@ impl App {
 
     /// The paths that there are.
     fn index(&self, call: Call<'_>) -> Response<Body> {
-        let mut paths = vec!["/".to_owned(), "/api".into(), "/apis".into()];
+        let mut paths = vec!["/api".to_owned(), "/apis".into()];
         let resources = self.catalog.resources(&call.info.cluster);
         for resource in resources.iter() {
             for served in resource.versions.iter().filter(|version| version.served) {
@@ -130,7 +137,7 @@ impl App {
 fn method_not_allowed(error: Option<Error>, allow: &str, call: Call<'_>) -> Response<Body> {
     let error = error.unwrap_or_else(|| {
         let text = "the server does not allow this method on the requested resource";
-        Error::new(Reason::MethodNotAllowed, text)
+        Error::generic(Reason::MethodNotAllowed, text)
     });
     let accepted = negotiate::accept(&call.parts.headers, Offers::default()).unwrap_or_default();
     let mut response = status::failure(&error, accepted.encoding, call.id.as_str());

@@ -183,9 +183,9 @@ impl Registry {
         let mut value = super::commit::parse(current)?;
         let now = machinery::time::Time::at(ctx.now).to_string();
         set(&mut value, &["metadata", "deletionTimestamp"], json!(now));
-        // Namespaces and logical clusters have no grace period upstream shows one for.
         strategy::of(&target.resource).begin_delete(&mut value);
-        if !strategy::of(&target.resource).is_held(&value) {
+        // Upstream shows no grace period for namespaces.
+        if !strategy::of(&target.resource).is_marked_first() {
             set(&mut value, &["metadata", "deletionGracePeriodSeconds"], json!(0));
         }
         if let Some(generation) = get_i64(&value, &["metadata", "generation"])

@@ -177,16 +177,6 @@ impl Error {
         error
     }
 
-    /// The request's `ListOptions` contradict themselves.
-    pub fn invalid_options(problem: &str, field: &str, cause: &str) -> Self {
-        let message = format!("ListOptions.meta.k8s.io \"\" is invalid: {problem}");
-        let mut error = Self::new(Reason::Invalid, message);
-        error.0.details.group = "meta.k8s.io".into();
-        error.0.details.kind = "ListOptions".into();
-        let text = problem.strip_prefix(field).and_then(|text| text.strip_prefix(": "));
-        error.cause(cause, text.unwrap_or(problem), field)
-    }
-
     /// The server failed; `source` goes to the log, never to the client.
     pub fn internal(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         let mut error = Self::new(Reason::InternalError, "internal error");

@@ -4,6 +4,7 @@ use store::cache::Listed;
 use store::{Key, KeyPrefix, ReadError, Revision};
 
 use super::PATIENCE;
+use super::list_rules::check_list;
 use super::select::Selection;
 use super::versions::{At, Start};
 use crate::registry::{
@@ -56,13 +57,7 @@ impl Registry {
         target: &Target,
         options: ListOptions,
     ) -> Result<List, Error> {
-        if options.send_initial_events.is_some() {
-            return Err(Error::invalid_options(
-                "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list",
-                "sendInitialEvents",
-                "FieldValueForbidden",
-            ));
-        }
+        check_list(&options)?;
         let resource = target.resource.clone();
         let selection = Selection::new(options.labels.clone(), options.fields.clone(), resource)?;
         let prefix = Self::prefix(target);
@@ -86,11 +81,15 @@ impl Registry {
             };
             return self.answer_list(target, &selection, listed, &prefix);
         }
-        check_continue(&options)?;
+        if !matches!(options.resource_version.as_str(), "" | "0") {
+            return Err(Error::bad_request(
+                "specifying resource version is not allowed when using continue",
+            ));
+        }
         let Start { revision, after } = self.versions.start(&options.continue_token)?;
         let Some(after) = key_after(&prefix, &after) else {
             return Err(Error::bad_request(
-                "continue key is not valid: the start key is not valid",
+                "invalid continue token: continue key is not valid: the start key is not valid",
             ));
         };
         if revision.is_none() {
@@ -119,7 +118,7 @@ impl Registry {
 
     pub(super) fn too_large(&self, asked: Revision, current: Revision) -> Error {
         let (asked, current) = (self.versions.format(asked), self.versions.format(current));
-        let message = format!("Too large resource version: {asked}, current: {current}");
+        let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
         Error::new(Reason::Timeout, message)
             .cause("ResourceVersionTooLarge", "Too large resource version", "")
             .retry_after(1)
@@ -199,22 +198,6 @@ impl Registry {
             continue_token,
         })
     }
-}
-
-fn check_continue(options: &ListOptions) -> Result<(), Error> {
-    if options.version_match.is_some() {
-        return Err(Error::invalid_options(
-            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for continue",
-            "resourceVersionMatch",
-            "FieldValueForbidden",
-        ));
-    }
-    if !matches!(options.resource_version.as_str(), "" | "0") {
-        return Err(Error::bad_request(
-            "specifying resource version is not allowed when using continue",
-        ));
-    }
-    Ok(())
 }
 
 /// The part of a key that its prefix leaves.

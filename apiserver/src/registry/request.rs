@@ -96,12 +96,14 @@ pub struct WriteOptions {
 }
 
 /// `resourceVersionMatch`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VersionMatch {
     /// `NotOlderThan`.
     NotOlderThan,
     /// `Exact`.
     Exact,
+    /// A value that there is not; the registry refuses it, along with what else is wrong.
+    Unknown(Box<str>),
 }
 
 /// Query parameters of list, watch and deletecollection, parsed but for what depends on each other.

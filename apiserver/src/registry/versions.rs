@@ -1,11 +1,13 @@
 //! `resourceVersion` on the wire, and the tokens of paged lists.
 
-use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::{DecodeError, Engine};
+use machinery::field::go_quote;
+use machinery::json::Limits;
 use serde::{Deserialize, Serialize};
 use store::Revision;
 
-use crate::registry::{Error, ListOptions, VersionMatch};
+use crate::registry::{Error, ListOptions, Reason, VersionMatch};
 
 /// Longest continue token that is looked at: a key has at most a few hundred bytes.
 const MAX_TOKEN: usize = 4096;
@@ -32,7 +34,11 @@ pub(super) struct Start {
     pub(super) after: String,
 }
 
-#[derive(Serialize, Deserialize)]
+/// The version of tokens, which upstream has not changed yet.
+const TOKEN_VERSION: &str = "meta.k8s.io/v1";
+
+#[derive(Serialize, Deserialize, Default)]
+#[serde(default)]
 struct Token {
     v: String,
     rv: i64,
@@ -55,41 +61,36 @@ impl Versions {
 
     /// Parses a `resourceVersion` parameter other than the empty one. Versions from before the
     /// store's base are history that is gone: they read as revision 0.
+    ///
+    /// # Errors
+    /// 500 without a reason for text, as upstream, which takes it for a failure of its own.
     pub(super) fn parse(self, text: &str) -> Result<Revision, Error> {
-        let number = text.parse::<u64>().map_err(|_| {
-            let why = "strconv.ParseUint: parsing";
-            let message =
-                format!("resourceVersion: Invalid value: {text:?}: {why} {text:?}: invalid syntax");
-            Error::invalid_options(&message, "resourceVersion", "FieldValueInvalid")
-        })?;
-        Ok(Revision(number.saturating_sub(self.base)))
+        match text.parse::<u64>() {
+            Ok(number) => Ok(Revision(number.saturating_sub(self.base))),
+            Err(_) => {
+                let quoted = go_quote(text);
+                let why = format!("strconv.ParseUint: parsing {quoted}: invalid syntax");
+                let message = format!("resourceVersion: Invalid value: {quoted}: {why}");
+                Err(Error::new(Reason::Unknown, message))
+            }
+        }
     }
 
-    /// The state that a list without a continue token is of (KEP-2523's table).
+    /// The state that a list without a continue token is of (KEP-2523's table). `options` have
+    /// been checked.
     pub(super) fn list_state(self, options: &ListOptions) -> Result<At, Error> {
-        let version = options.resource_version.as_str();
-        let field = "resourceVersionMatch";
-        match (version, options.version_match) {
-            ("", Some(_)) => Err(Error::invalid_options(
-                "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless \
-                 resourceVersion is provided",
-                field,
-                "FieldValueForbidden",
-            )),
-            ("", None) => Ok(At::Latest),
-            ("0", Some(VersionMatch::Exact)) => Err(Error::invalid_options(
-                "resourceVersionMatch: Forbidden: resourceVersionMatch \"exact\" is forbidden for \
-                 resourceVersion \"0\"",
-                field,
-                "FieldValueForbidden",
-            )),
+        let parse = |text| {
+            let refused = |error: Error| {
+                Error::bad_request(format!("invalid resource version: {}", error.message()))
+            };
+            self.parse(text).map_err(refused)
+        };
+        match (options.resource_version.as_str(), &options.version_match) {
+            ("", _) => Ok(At::Latest),
             ("0", _) => Ok(At::Any),
-            (version, Some(VersionMatch::Exact)) => Ok(At::Exact(self.parse(version)?)),
-            (version, Some(VersionMatch::NotOlderThan)) => {
-                Ok(At::NotOlderThan(self.parse(version)?))
-            }
-            (version, None) if options.limit > 0 => Ok(At::Exact(self.parse(version)?)),
-            (version, None) => Ok(At::NotOlderThan(self.parse(version)?)),
+            (version, Some(VersionMatch::Exact)) => parse(version).map(At::Exact),
+            (version, None) if options.limit > 0 => parse(version).map(At::Exact),
+            (version, _) => parse(version).map(At::NotOlderThan),
         }
     }
 
@@ -99,28 +100,47 @@ impl Versions {
         let rv = revision
             .map_or(-1, |revision| i64::try_from(revision.0 + self.base).unwrap_or(i64::MAX));
         let start = format!("{after}\0");
-        let token = Token { v: "meta.k8s.io/v1".into(), rv, start };
+        let token = Token { v: TOKEN_VERSION.into(), rv, start };
         let json = serde_json::to_vec(&token).expect("a token of plain strings serialises");
         URL_SAFE_NO_PAD.encode(json)
     }
 
     pub(super) fn start(self, token: &str) -> Result<Start, Error> {
-        let invalid = |why: &str| Error::bad_request(format!("continue key is not valid: {why}"));
+        let invalid = |why: &str| {
+            let message = format!("invalid continue token: continue key is not valid: {why}");
+            Error::bad_request(message)
+        };
         if token.len() > MAX_TOKEN {
             return Err(invalid("it is too long"));
         }
         let trimmed = token.trim_end_matches('=');
-        let json = URL_SAFE_NO_PAD.decode(trimmed).map_err(|error| invalid(&error.to_string()))?;
-        let parsed =
+        let json = URL_SAFE_NO_PAD.decode(trimmed).map_err(|error| {
+            let at = match error {
+                DecodeError::InvalidByte(at, _)
+                | DecodeError::InvalidLastSymbol { offset: at, .. } => at,
+                _ => trimmed.len(),
+            };
+            invalid(&format!("illegal base64 data at input byte {at}"))
+        })?;
+        machinery::json::parse(&json, &Limits::default()).map_err(|e| invalid(&e.message))?;
+        let Token { v, rv, start } =
             serde_json::from_slice::<Token>(&json).map_err(|error| invalid(&error.to_string()))?;
-        if parsed.v != "meta.k8s.io/v1" {
-            return Err(invalid("the version is not known"));
+        if v != TOKEN_VERSION {
+            return Err(invalid(&format!("server does not recognize this encoded version {v}")));
         }
-        let after = parsed.start.strip_suffix('\0').unwrap_or(&parsed.start);
-        if after.is_empty() || after.contains("..") && after.split('/').any(|part| part == "..") {
-            return Err(invalid("the start key is not valid"));
+        if rv == 0 {
+            let why = format!("incorrect encoded start resourceVersion (version {v})");
+            return Err(invalid(&why));
         }
-        let revision = match parsed.rv {
+        if start.is_empty() {
+            return Err(invalid(&format!("encoded start key empty (version {v})")));
+        }
+        let after = start.strip_suffix('\0').unwrap_or(&start);
+        let path = after.strip_prefix('/').unwrap_or(after);
+        if path.split('/').any(|part| matches!(part, "" | "." | "..")) {
+            return Err(invalid(&start));
+        }
+        let revision = match rv {
             -1 => None,
             rv => {
                 let rv = u64::try_from(rv).map_err(|_| invalid("the revision is not valid"))?;
@@ -152,7 +172,7 @@ mod tests {
         let versions = Versions { base: 0 };
         for token in ["", "x", "%%%", "e30", &"A".repeat(5000)] {
             let error = versions.start(token).unwrap_err();
-            assert!(error.message().starts_with("continue key is not valid"), "{token}");
+            assert!(error.message().starts_with("invalid continue token: "), "{token}");
         }
     }
 
@@ -165,14 +185,11 @@ mod tests {
                 ListOptions { resource_version, version_match, limit, ..ListOptions::default() };
             versions.list_state(&options).map_err(|error| error.reason())
         };
-        let invalid = Err(crate::registry::Reason::Invalid);
         assert_eq!(state("", None, 0), Ok(At::Latest));
-        assert_eq!(state("", Some(VersionMatch::Exact), 0), invalid);
         assert_eq!(state("0", None, 5), Ok(At::Any));
-        assert_eq!(state("0", Some(VersionMatch::Exact), 0), invalid);
         assert_eq!(state("9", None, 0), Ok(At::NotOlderThan(Revision(9))));
         assert_eq!(state("9", None, 1), Ok(At::Exact(Revision(9))));
         assert_eq!(state("9", Some(VersionMatch::Exact), 0), Ok(At::Exact(Revision(9))));
-        assert_eq!(state("x", None, 0), invalid);
+        assert_eq!(state("x", None, 0), Err(Reason::BadRequest));
     }
 }

@@ -18,11 +18,12 @@ use store::cache::{Event, Object, Origin, Scope, Subscription};
 use tokio::time::{Instant, Sleep};
 
 use super::guard;
+use super::list_rules::check_watch;
 use super::select::Selection;
 use super::view::Lens;
 use crate::registry::{
-    ClusterScope, Context, Error, EventKind, ListOptions, Reason, Registry, Target, VersionMatch,
-    View, Watch, WatchItem,
+    ClusterScope, Context, Error, EventKind, ListOptions, Reason, Registry, Target, View,
+    Watch, WatchItem,
 };
 
 /// Time between bookmarks, as upstream.
@@ -161,30 +162,9 @@ impl Registry {
     }
 
     fn begin(&self, options: &ListOptions) -> Result<Begin, Error> {
-        let forbidden = |problem: &str, field: &str| {
-            Error::invalid_options(problem, field, "FieldValueForbidden")
-        };
-        if !options.continue_token.is_empty()
-            || options.limit > 0 && options.version_match.is_some()
-        {
-            // Upstream ignores a limit on watches; a continue token makes no sense there.
-            if !options.continue_token.is_empty() {
-                return Err(Error::bad_request("continue is not allowed for watch"));
-            }
-        }
+        check_watch(options)?;
         let version = options.resource_version.as_str();
-        let not_older = options.version_match == Some(VersionMatch::NotOlderThan);
         match options.send_initial_events {
-            None if options.version_match.is_some() => Err(forbidden(
-                "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch \
-                 unless sendInitialEvents is provided",
-                "resourceVersionMatch",
-            )),
-            Some(_) if !not_older => Err(forbidden(
-                "resourceVersionMatch: Forbidden: sendInitialEvents requires setting \
-                 resourceVersionMatch to NotOlderThan",
-                "resourceVersionMatch",
-            )),
             Some(true) => Ok(Begin::State {
                 at_least: match version {
                     "" | "0" => None,

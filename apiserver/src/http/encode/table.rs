@@ -31,9 +31,10 @@ impl Include {
             "" | "Metadata" => Ok(Self::Metadata),
             "None" => Ok(Self::None),
             "Object" => Ok(Self::Object),
-            other => {
-                Err(Error::bad_request(format!("unrecognized includeObject value: {other:?}")))
-            }
+            other => Err(Error::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: \
+                 {other:?}: must be 'Metadata', 'Object', 'None', or empty"
+            ))),
         }
     }
 }
@@ -61,7 +62,7 @@ pub(super) fn row(
     let cells = serde_json::to_vec(&cells).expect("cells are JSON values");
     out.put_slice(&cells);
     match include {
-        Include::None => {}
+        Include::None => out.put_slice(b",\"object\":null"),
         Include::Metadata => {
             out.put_slice(b",\"object\":");
             out.put_slice(&metadata::partial(&view.json, version));

@@ -7,7 +7,7 @@ use http::Response;
 use http::header::USER_AGENT;
 use machinery::GroupResource;
 use schema::ResourceDef;
-use schema::resource::{Flag, Subresource, Verb as Can};
+use schema::resource::{Subresource, Verb as Can};
 
 use super::method_not_allowed;
 use crate::http::body::Body;
@@ -40,10 +40,10 @@ impl App {
         let scope = &call.info.cluster;
         let Some(resource) = self.catalog.find(scope, path.group, path.version, path.resource)
         else {
-            return Ok(not_found_page());
+            return self.not_there(scope, path.group);
         };
         let Some(subresource) = place(&resource, path, call.info.verb) else {
-            return Ok(not_found_page());
+            return self.not_there(scope, path.group);
         };
         seen.series = Some(self.series(call, path, &resource));
         let verb = call.info.verb;
@@ -90,6 +90,19 @@ impl App {
         });
         warnings::add(response.headers_mut(), &warned);
         Ok(response)
+    }
+
+    /// The answer where no resource is: a `Status` in groups that are served, else a page.
+    pub(super) fn not_there(
+        &self,
+        scope: &ClusterScope,
+        group: &str,
+    ) -> Result<Response<Body>, Error> {
+        if !self.catalog.resources(scope).iter().any(|resource| *resource.group == *group) {
+            return Ok(not_found_page());
+        }
+        let text = "the server could not find the requested resource";
+        Err(Error::generic(Reason::NotFound, text))
     }
 
     /// What a request is counted under.
@@ -152,7 +165,9 @@ fn place<'r>(
         return None;
     }
     if path.subresource.is_empty() {
-        return Some(None);
+        let of_one = [Can::Get, Can::Update, Can::Patch, Can::Delete];
+        let nothing = !path.name.is_empty() && !of_one.iter().any(|verb| resource.allows(*verb));
+        return (!nothing).then_some(None);
     }
     resource.subresource(path.subresource).map(Some)
 }
@@ -208,7 +223,7 @@ fn methods(
 pub(super) fn offers(resource: &ResourceDef) -> Offers {
     Offers {
         tables: !resource.columns.is_empty(),
-        metadata: !resource.has(Flag::Virtual),
+        metadata: true,
         protobuf: true,
         discovery: false,
     }

@@ -168,7 +168,8 @@ impl App {
             Media::Protobuf => return encode::decode_options(self.registry.types(), bytes),
         };
         let parsed = parsed.map_err(|error| {
-            Error::bad_request(format!("couldn't read the body as DeleteOptions: {error}"))
+            let why = error.message;
+            Error::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
         })?;
         Ok(parsed.value)
     }

@@ -32,7 +32,7 @@ pub(crate) enum PatchForm {
 /// The options of list, watch and deletecollection. Rules between them are the registry's.
 ///
 /// # Errors
-/// When a selector or number does not parse, or `resourceVersionMatch` is none of its values.
+/// When a selector or number does not parse.
 pub(crate) fn list_options(query: &Query<'_>) -> Result<ListOptions, Error> {
     let mut options = ListOptions {
         resource_version: query.text("resourceVersion").to_owned(),
@@ -55,14 +55,7 @@ pub(crate) fn list_options(query: &Query<'_>) -> Result<ListOptions, Error> {
         "" => None,
         "NotOlderThan" => Some(VersionMatch::NotOlderThan),
         "Exact" => Some(VersionMatch::Exact),
-        other => {
-            let problem = FieldError::not_supported(
-                &FieldPath::root("resourceVersionMatch"),
-                &Value::from(other),
-                &["Exact", "NotOlderThan", ""],
-            );
-            return Err(invalid("ListOptions", &[problem]));
-        }
+        other => Some(VersionMatch::Unknown(other.into())),
     };
     Ok(options)
 }
@@ -127,10 +120,10 @@ pub(crate) fn delete_options(
     check_kind(body)?;
     let mut problems = Vec::new();
     let text_of = |value: Option<&Value>| value.and_then(Value::as_str).map(ToOwned::to_owned);
-    let preconditions = field(body, "preconditions", Value::is_object)?;
-    let orphan = field(body, "orphanDependents", Value::is_boolean)?.and_then(Value::as_bool);
-    let policy = field(body, "propagationPolicy", Value::is_string)?.and_then(Value::as_str);
-    let dry_run = field(body, "dryRun", Value::is_array)?.and_then(Value::as_array);
+    let preconditions = field(body, "preconditions", "v1.Preconditions", Value::is_object)?;
+    let orphan = field(body, "orphanDependents", "bool", Value::is_boolean)?.and_then(Value::as_bool);
+    let policy = field(body, "propagationPolicy", "v1.DeletionPropagation", Value::is_string)?.and_then(Value::as_str);
+    let dry_run = field(body, "dryRun", "[]string", Value::is_array)?.and_then(Value::as_array);
     let dry_run: Vec<&str> = dry_run.into_iter().flatten().filter_map(Value::as_str).collect();
     let path = FieldPath::root("propagationPolicy");
     if let (Some(_), Some(policy)) = (orphan, policy) {
@@ -150,7 +143,7 @@ pub(crate) fn delete_options(
             None
         }
     };
-    let grace = field(body, "gracePeriodSeconds", Value::is_i64)?.and_then(Value::as_i64);
+    let grace = field(body, "gracePeriodSeconds", "int64", Value::is_i64)?.and_then(Value::as_i64);
     let options = DeleteOptions {
         dry_run: dry_run_of(&dry_run, &mut problems),
         grace_period_seconds: grace,
@@ -161,20 +154,25 @@ pub(crate) fn delete_options(
     if problems.is_empty() { Ok(options) } else { Err(invalid("DeleteOptions", &problems)) }
 }
 
-/// A body's field, absent when null.
+/// A body's field, absent when null. `go_type` is what upstream declares it as.
 fn field<'v>(
     body: &'v Value,
     name: &str,
+    go_type: &str,
     right: impl Fn(&Value) -> bool,
 ) -> Result<Option<&'v Value>, Error> {
-    match body.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(value) if right(value) => Ok(Some(value)),
-        Some(_) => Err(Error::bad_request(format!(
-            "DeleteOptions in version \"v1\" cannot be handled as a DeleteOptions: field {name:?} \
-             has the wrong type"
-        ))),
-    }
+    let what = match body.get(name) {
+        None | Some(Value::Null) => return Ok(None),
+        Some(value) if right(value) => return Ok(Some(value)),
+        Some(Value::Bool(_)) => "bool",
+        Some(Value::Number(_)) => "number",
+        Some(Value::String(_)) => "string",
+        Some(Value::Array(_)) => "array",
+        Some(Value::Object(_)) => "object",
+    };
+    Err(Error::bad_request(format!(
+        "json: cannot unmarshal {what} into Go struct field DeleteOptions.{name} of type {go_type}"
+    )))
 }
 
 fn check_kind(body: &Value) -> Result<(), Error> {
@@ -184,7 +182,7 @@ fn check_kind(body: &Value) -> Result<(), Error> {
     match body.get("kind").and_then(Value::as_str) {
         None | Some("" | "DeleteOptions") => Ok(()),
         Some(other) => Err(Error::bad_request(format!(
-            "decoded object cannot be converted to DeleteOptions: it is a {other:?}"
+            "no kind {other:?} is registered for version \"v1\""
         ))),
     }
 }
@@ -204,30 +202,31 @@ fn query_as_body(query: &Query<'_>) -> Result<Value, Error> {
     Ok(body)
 }
 
-/// `All`, once or several times, is the only dry run; an empty list or text is none.
+/// `All`, once or several times, is the only dry run; an empty list is none.
 fn dry_run_of(values: &[&str], problems: &mut Vec<FieldError>) -> bool {
-    let wrong = values.iter().any(|value| *value != "All" && !value.is_empty());
+    let wrong = values.iter().any(|value| *value != "All");
     if wrong {
         let path = FieldPath::root("dryRun");
-        let quoted: Vec<String> =
-            values.iter().map(|value| machinery::field::go_quote(value)).collect();
-        let mut problem = FieldError::not_supported(&path, &Value::Null, &["All"]);
-        // Upstream prints the list as Go source.
-        problem.value = Some(format!("[]string{{{}}}", quoted.join(", ")));
-        problems.push(problem);
+        problems.push(FieldError::not_supported(&path, &json!(values), &["All"]));
     }
-    !wrong && values.contains(&"All")
+    !wrong && !values.is_empty()
 }
 
 fn field_manager<'m>(manager: &'m str, problems: &mut Vec<FieldError>) -> &'m str {
     let path = FieldPath::root("fieldManager");
     if manager.len() > MAX_FIELD_MANAGER {
         problems.push(FieldError::too_long(&path, MAX_FIELD_MANAGER));
-    } else if manager.chars().any(char::is_control) {
-        let detail = "should only contain printable characters";
+    }
+    for (at, odd) in manager.char_indices().filter(|(_, char)| !is_printable(*char)) {
+        let detail = format!("invalid character U+{:04X} (at position {at})", u32::from(odd));
         problems.push(FieldError::invalid_str(&path, manager, detail));
     }
     manager
+}
+
+/// What Go takes for printable: of white space, the plain space only.
+fn is_printable(char: char) -> bool {
+    char == ' ' || !(char.is_control() || char.is_whitespace())
 }
 
 fn invalid(kind: &str, problems: &[FieldError]) -> Error {

@@ -125,8 +125,8 @@ impl Masks {
     fn message(&self, text: &str) -> String {
         let text = CURRENT.replace_all(text, "$1$2<version>$3");
         let number = |found: &Captures<'_>| match self.versions.get(&found[0]) {
-            // Small numbers mean other things.
-            Some(rank) if found[0].len() > 2 => format!("<version {rank}>"),
+            // One digit means other things.
+            Some(rank) if found[0].len() > 1 => format!("<version {rank}>"),
             _ => found[0].to_owned(),
         };
         NUMBER.replace_all(&text, number).into_owned()
