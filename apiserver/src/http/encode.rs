@@ -7,6 +7,7 @@ mod gzip;
 mod list;
 mod metadata;
 mod object;
+mod packed;
 mod protobuf;
 mod table;
 #[cfg(test)]

@@ -7,6 +7,9 @@
 //! the revision is the record's. The empty value is a tombstone: it hides the virtual object that
 //! would otherwise stand at its key.
 
+use std::any::Any;
+use std::sync::{Arc, OnceLock};
+
 use bytes::{BufMut, Bytes, BytesMut};
 use machinery::json::JsonError;
 use machinery::meta::Header;
@@ -43,7 +46,12 @@ pub struct Object {
     pub created: Revision,
     /// Where it comes from.
     pub origin: Origin,
+    /// What a reader has made of the bytes and keeps with them, as their compressed form.
+    pub memo: Memo,
 }
+
+/// A place for one thing that is made at most once.
+pub type Memo = OnceLock<Arc<dyn Any + Send + Sync>>;
 
 // === impl Object ===
 
@@ -61,7 +69,7 @@ impl Object {
     ) -> Result<Self, JsonError> {
         let header = Header::scan(value)?;
         let json = with_resource_version(value, revision.0 + rv_base);
-        Ok(Self { key, header, json, revision, created: revision, origin })
+        Ok(Self { key, header, json, revision, created: revision, origin, memo: Memo::new() })
     }
 
     /// The same object, created at an earlier revision.

@@ -8,6 +8,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE, VARY};
 use http::{HeaderValue, Response};
 use machinery::status::ListMeta;
 
+use super::packed::PackedList;
 use super::{Form, gzip, metadata, table, whole};
 use crate::http::body::{Body, Pieces};
 use crate::http::negotiate::{Encoding, Shape};
@@ -47,6 +48,11 @@ pub(crate) fn list(list: List, form: &Form) -> Response<Body> {
             let api_version = form.group_version().to_string();
             let head = head(&form.resource.list_kind, &api_version, &list_metadata);
             let length = joined_length(&head, &items);
+            let json = form.accepted.encoding != Encoding::Protobuf;
+            if json && form.gzip && length > gzip::THRESHOLD {
+                let packed = PackedList::new(head, items.into_iter(), TAIL);
+                return compressed(Body::pieces(packed), form);
+            }
             send(Joined::new(&head, items.into_iter().map(|view| view.json), Some(length)), form)
         }
     }
@@ -98,14 +104,21 @@ where
     } else {
         Body::pieces(joined)
     };
+    if compress { compressed(body, form) } else { plain(body, form) }
+}
+
+fn plain(body: Body, form: &Form) -> Response<Body> {
     let mut response = Response::new(body);
+    let media_type = HeaderValue::from_static(form.accepted.encoding.media_type());
+    response.headers_mut().insert(CONTENT_TYPE, media_type);
+    response
+}
+
+fn compressed(body: Body, form: &Form) -> Response<Body> {
+    let mut response = plain(body, form);
     let headers = response.headers_mut();
-    let media_type = form.accepted.encoding.media_type();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
-    if compress {
-        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-        headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
-    }
+    headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
     response
 }
 
