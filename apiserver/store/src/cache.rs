@@ -20,6 +20,7 @@ mod watchers;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -33,12 +34,19 @@ pub use state::Slot;
 pub use watchers::{Filter, Scope};
 
 pub use crate::object::{Object, Origin};
-use crate::{Change, Key, KeyPrefix, Range, ReadError, Revision, Store, WatchMessage};
+use crate::{Change, Key, KeyPrefix, Range, ReadError, Record, Revision, Store, WatchMessage};
 use state::State;
 use watchers::Watchers;
 
 /// Records that one read of the store takes while the cache loads.
 const LOAD_PAGE: usize = 2000;
+
+/// How long the feeder waits when the store's watch ends a second time without having brought
+/// anything: unnoticed by who waits for a write, and next to no work for a store that is down.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long it waits at most, after doubling: soon enough after a store is back.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Every object in memory, at the revision that the store's watch has reached.
 #[derive(Debug)]
@@ -199,28 +207,28 @@ impl Cache {
         self.list_from_history(prefix, after, limit, at).await
     }
 
-    /// The objects under `prefix` now, and every event after them.
+    /// The objects under `prefix` now, and every event of `scopes` after them.
     pub fn list_and_watch(
         self: &Arc<Self>,
         prefix: &KeyPrefix,
-        scope: &Scope,
-        filter: Option<Filter>,
+        scopes: &[Scope],
+        filter: Option<&Filter>,
     ) -> (Listed, Subscription) {
         let mut inner = self.inner.write();
         let (objects, remaining) = inner.state.range(prefix, None, 0);
         let listed = Listed { objects, revision: inner.state.revision(), remaining };
-        let events = inner.watchers.add(scope, filter);
+        let events = inner.watchers.add(scopes, filter);
         (listed, Subscription { backlog: VecDeque::new(), events, cache: self.clone() })
     }
 
-    /// Every event of `scope` after `after`, from memory or else from the store's history.
+    /// Every event of `scopes` after `after`, from memory or else from the store's history.
     ///
     /// # Errors
     /// As [`Store::watch`].
     pub async fn watch(
         self: &Arc<Self>,
-        scope: &Scope,
-        filter: Option<Filter>,
+        scopes: &[Scope],
+        filter: Option<&Filter>,
         after: Revision,
     ) -> Result<Subscription, ReadError> {
         let oldest = self.store.oldest().await?;
@@ -234,46 +242,58 @@ impl Cache {
                 return Err(ReadError::Future { current: reached });
             }
             let wanted = |event: &Event| {
-                scope.contains(&event.key) && filter.as_ref().is_none_or(|wants| wants(event))
+                scopes.iter().any(|scope| scope.contains(&event.key))
+                    && filter.is_none_or(|wants| wants(event))
             };
             let recent = inner
                 .state
                 .events_after(after)
                 .map(|events| events.filter(|event| wanted(event)).cloned().collect());
-            let events = inner.watchers.add(scope, filter.clone());
+            let events = inner.watchers.add(scopes, filter);
             match recent {
                 Some(backlog) => return Ok(Subscription { backlog, events, cache: self.clone() }),
                 None => (reached, events),
             }
         };
-        let backlog = self.history(scope, filter.as_ref(), after, reached).await?;
+        let backlog = self.history(scopes, filter, after, reached).await?;
         Ok(Subscription { backlog, events, cache: self.clone() })
     }
 
     /// Follows the store's watch, for ever.
+    ///
+    /// A watch that ended is resumed at once, as falling behind is ordinary in a burst of writes;
+    /// only ends that repeat without any progress between them are answered with pauses.
     async fn feed(&self) {
+        let mut pause = Duration::ZERO;
         loop {
             let after = self.revision();
-            match self.store.watch(after).await {
-                Ok(mut messages) => {
-                    while let Some(message) = messages.next().await {
-                        match message {
-                            Ok(message) => self.take(message),
-                            Err(error) => {
-                                warn!(%error, "the store's watch ended");
-                                break;
-                            }
-                        }
-                    }
-                }
+            match self.follow(after).await {
+                Ok(()) => warn!(%after, "the store's watch ended without an error"),
+                Err(error @ ReadError::Lagged) => debug!(%after, %error, "resuming"),
                 Err(ReadError::Compacted { oldest }) => {
                     error!(%after, %oldest, "the cache fell behind the store's history, reloading");
                     self.reload().await;
                 }
-                Err(error) => warn!(%error, "the store cannot be watched"),
+                Err(error) => warn!(%after, %error, "the store cannot be watched"),
             }
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            if self.revision() > after {
+                pause = Duration::ZERO;
+                continue;
+            }
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
+            }
+            pause = (pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
         }
+    }
+
+    /// Takes what one watch of the store delivers, until it ends.
+    async fn follow(&self, after: Revision) -> Result<(), ReadError> {
+        let mut messages = self.store.watch(after).await?;
+        while let Some(message) = messages.next().await {
+            self.take(message?);
+        }
+        Ok(())
     }
 
     fn take(&self, message: WatchMessage) {
@@ -343,7 +363,7 @@ impl Cache {
         let base = self.store.identity().rv_base;
         let mut slots = overlay::Slots::new();
         for record in page.records {
-            let slot = slot(record.key.clone(), &record.value, record.revision, base);
+            let slot = slot(&record, base);
             slots.insert(record.key, slot);
         }
         let (virtuals, _) = self.inner.read().state.range(prefix, after, 0);
@@ -363,12 +383,12 @@ impl Cache {
 
     async fn history(
         &self,
-        scope: &Scope,
+        scopes: &[Scope],
         filter: Option<&Filter>,
         after: Revision,
         until: Revision,
     ) -> Result<VecDeque<Arc<Event>>, ReadError> {
-        debug!(%after, %until, ?scope, "watch from history");
+        debug!(%after, %until, ?scopes, "watch from history");
         let base = self.store.identity().rv_base;
         let mut events = VecDeque::new();
         let mut messages = self.store.watch(after).await?;
@@ -380,13 +400,13 @@ impl Cache {
                 WatchMessage::Changes(changes) => changes,
             };
             for change in &changes {
-                if change.revision > until || !scope.contains(&change.key) {
+                let wanted = scopes.iter().any(|scope| scope.contains(&change.key));
+                if change.revision > until || !wanted {
                     continue;
                 }
                 let current = slot_of(change, base).and_then(visible);
-                let previous = change.previous.as_ref().and_then(|record| {
-                    visible(slot(record.key.clone(), &record.value, record.revision, base))
-                });
+                let previous =
+                    change.previous.as_ref().and_then(|record| visible(slot(record, base)));
                 if previous.is_none() && current.is_none() {
                     continue;
                 }
@@ -411,6 +431,14 @@ impl Subscription {
         match self.backlog.pop_front() {
             Some(event) => Some(event),
             None => self.events.recv().await,
+        }
+    }
+
+    /// As [`Subscription::next`], for streams.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Arc<Event>>> {
+        match self.backlog.pop_front() {
+            Some(event) => Poll::Ready(Some(event)),
+            None => self.events.poll_recv(cx),
         }
     }
 
@@ -439,7 +467,7 @@ async fn load(store: &dyn Store, overlay: Arc<dyn Overlay>) -> Result<State, Rea
         let page = store.range(range, Some(at)).await?;
         after = page.records.last().map(|record| record.key.clone());
         for record in page.records {
-            let object = slot(record.key.clone(), &record.value, record.revision, base);
+            let object = slot(&record, base);
             slots.insert(record.key, object);
         }
         if !page.more {
@@ -449,29 +477,29 @@ async fn load(store: &dyn Store, overlay: Arc<dyn Overlay>) -> Result<State, Rea
 }
 
 fn slot_of(change: &Change, base: u64) -> Option<Arc<Object>> {
-    let value = change.value.as_ref()?;
-    Some(slot(change.key.clone(), value, change.revision, base))
+    change.record().map(|record| slot(&record, base))
 }
 
 /// A record as the cache holds it. The log names one that cannot be read.
-fn slot(key: Key, value: &[u8], revision: Revision, base: u64) -> Arc<Object> {
-    let hidden = |key, origin| Object {
-        key,
+fn slot(record: &Record, base: u64) -> Arc<Object> {
+    let Record { key, value, revision, created } = record;
+    let hidden = |origin| Object {
+        key: key.clone(),
         header: machinery::meta::Header::default(),
         json: bytes::Bytes::new(),
-        revision,
-        created: revision,
+        revision: *revision,
+        created: *created,
         origin,
+        memo: crate::object::Memo::new(),
     };
     if value.is_empty() {
-        return Arc::new(hidden(key, Origin::Stored));
+        return Arc::new(hidden(Origin::Stored));
     }
-    Arc::new(Object::new(key.clone(), value, revision, base, Origin::Stored).unwrap_or_else(
-        |error| {
-            error!(%key, %revision, %error, "unreadable record");
-            hidden(key, Origin::Unreadable)
-        },
-    ))
+    let object = Object::new(key.clone(), value, *revision, base, Origin::Stored);
+    Arc::new(object.map(|object| object.created_at(*created)).unwrap_or_else(|error| {
+        error!(%key, %revision, %error, "unreadable record");
+        hidden(Origin::Unreadable)
+    }))
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ macro_rules! suite {
                 ranges_are_ordered_and_bounded
                 ranges_at_old_revisions
                 pages_at_one_revision_while_writes_go_on
+                creation_revisions
                 compacted_revisions
                 future_revisions
                 counting_by_compare_and_swap

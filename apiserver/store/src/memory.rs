@@ -81,16 +81,11 @@ impl Store for MemoryStore {
         if changes.is_empty() {
             return Ok(state.revision);
         }
-        for Change { key, value, .. } in &changes {
-            match value {
-                Some(value) => {
-                    let (key, value) = (key.clone(), value.clone());
-                    state.objects.insert(key.clone(), Record { key, value, revision });
-                }
-                None => {
-                    state.objects.remove(key);
-                }
-            }
+        for change in &changes {
+            match change.record() {
+                Some(record) => state.objects.insert(change.key.clone(), record),
+                None => state.objects.remove(&change.key),
+            };
         }
         state.revision = revision;
         self.history.append([changes]);

@@ -4,8 +4,9 @@
 //! UTF-8 lines of JSON, each ended by a line feed, whatever backend it came from:
 //! 1. A header: `{"format":"kcp-store/1","hub_uid":…,"revision":…,"resource_version":…}`. All records
 //!    are as they were at `revision`; `resource_version` is the highest that the source had served.
-//! 2. A line for each record, in ascending byte order of keys: `{"key":…,"revision":…,"value":…}`,
-//!    or `"base64"` in place of `"value"` for a value that is not UTF-8.
+//! 2. A line for each record, in ascending byte order of keys: `{"key":…,"revision":…,"created":…,
+//!    "value":…}`, or `"base64"` in place of `"value"` for a value that is not UTF-8. `revision` wrote
+//!    the value, `created` is the record's creation.
 //! 3. A trailer: `{"records":…,"sha256":…}`, the number of records and the hash, in hexadecimal, of
 //!    all bytes before the trailer's line. A stream without it is cut short, and refused.
 //!

@@ -10,7 +10,7 @@ use crate::{Key, KeyPrefix};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision(pub u64);
 
-/// A key's value and the revision that wrote it.
+/// A key's value, the revision that wrote it, and the one that created the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// The key.
@@ -19,6 +19,11 @@ pub struct Record {
     pub value: Bytes,
     /// The revision of the commit that wrote this value.
     pub revision: Revision,
+    /// The revision of the commit that created the key since it was last absent.
+    ///
+    /// The empty value stands for an absent object that hides another one, so what is written over
+    /// it is created by that write.
+    pub created: Revision,
 }
 
 /// What a commit requires and does.
@@ -134,6 +139,22 @@ impl Revision {
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0 + 1)
+    }
+}
+
+// === impl Change ===
+
+impl Change {
+    /// [`Record::created`] of the new value.
+    pub fn created(&self) -> Revision {
+        let previous = self.previous.as_ref().filter(|previous| !previous.value.is_empty());
+        previous.map_or(self.revision, |previous| previous.created)
+    }
+
+    /// What the key holds now, or `None` when it was deleted.
+    pub fn record(&self) -> Option<Record> {
+        let (key, value) = (self.key.clone(), self.value.clone()?);
+        Some(Record { key, value, revision: self.revision, created: self.created() })
     }
 }
 

@@ -13,7 +13,7 @@ use store::{
 };
 
 /// The file, and the UID that its store was made with.
-const FILES: [(&str, &str); 1] = [("format-1.0.redb", "4eb39bf2-52e6-401e-abcd-6d0eec064127")];
+const FILES: [(&str, &str); 1] = [("format-1.0.redb", "2ab51b3a-cb72-4f90-ac6c-72b8a62bac13")];
 
 #[tokio::test]
 async fn old_files_are_read_and_written() {
@@ -35,15 +35,15 @@ async fn check(store: &dyn Store) {
     assert_eq!(store.oldest().await.unwrap(), Revision(2));
     let large = "x".repeat(10_000);
     let now = [
-        ("apps/deployments/root/one/d", b"\xff\x00\x80".as_slice(), 3),
-        ("core/configmaps/root/one/a", b"second", 3),
-        ("core/configmaps/root/one/large", large.as_bytes(), 6),
-        ("core/namespaces/root//one", b"{\"one\":1}", 1),
+        ("apps/deployments/root/one/d", b"\xff\x00\x80".as_slice(), 3, 3),
+        ("core/configmaps/root/one/a", b"second", 3, 2),
+        ("core/configmaps/root/one/large", large.as_bytes(), 6, 6),
+        ("core/namespaces/root//one", b"{\"one\":1}", 1, 1),
     ];
     assert_eq!(list(store, None).await, summary(&now));
-    let first = ("core/configmaps/root/one/a", b"first".as_slice(), 2);
+    let first = ("core/configmaps/root/one/a", b"first".as_slice(), 2, 2);
     assert_eq!(list(store, Some(Revision(2))).await, summary(&[first, now[3]]));
-    let gone = ("core/secrets/root/one/gone", b"".as_slice(), 4);
+    let gone = ("core/secrets/root/one/gone", b"".as_slice(), 4, 4);
     assert_eq!(list(store, Some(Revision(4))).await, summary(&[now[0], now[1], now[3], gone]));
 
     let compacted = store.watch(Revision(1)).await.map(|_| ());
@@ -58,8 +58,14 @@ async fn check(store: &dyn Store) {
         (6, "core/configmaps/root/one/large"),
     ];
     assert_eq!(seen.collect::<Vec<_>>(), expect);
-    let previous = changes[0].previous.as_ref().unwrap();
-    assert_eq!((previous.value.as_ref(), previous.revision), (b"first".as_slice(), Revision(2)));
+    let previous = Record {
+        key: changes[0].key.clone(),
+        value: "first".into(),
+        revision: Revision(2),
+        created: Revision(2),
+    };
+    assert_eq!(changes[0].previous, Some(previous));
+    assert_eq!(changes[0].created(), Revision(2));
     assert_eq!(changes[3].value, None);
 
     // The line of commits goes on.
@@ -68,17 +74,23 @@ async fn check(store: &dyn Store) {
     assert_eq!(store.commit(delete).await.unwrap(), Revision(7));
 }
 
-fn summary(records: &[(&str, &[u8], u64)]) -> BTreeMap<String, (Vec<u8>, u64)> {
+/// Value, revision and revision of creation, by key.
+type Summary = BTreeMap<String, (Vec<u8>, u64, u64)>;
+
+fn summary(records: &[(&str, &[u8], u64, u64)]) -> Summary {
     let each = records.iter();
-    each.map(|(key, value, revision)| ((*key).to_owned(), (value.to_vec(), *revision))).collect()
+    each.map(|(key, value, revision, created)| {
+        ((*key).to_owned(), (value.to_vec(), *revision, *created))
+    })
+    .collect()
 }
 
-async fn list(store: &dyn Store, at: Option<Revision>) -> BTreeMap<String, (Vec<u8>, u64)> {
+async fn list(store: &dyn Store, at: Option<Revision>) -> Summary {
     let range = Range { prefix: KeyPrefix::everything(), after: None, limit: 0 };
     let page = store.range(range, at).await.unwrap();
     let each = page.records.into_iter();
-    each.map(|Record { key, value, revision }| {
-        (key.as_str().to_owned(), (value.to_vec(), revision.0))
+    each.map(|Record { key, value, revision, created }| {
+        (key.as_str().to_owned(), (value.to_vec(), revision.0, created.0))
     })
     .collect()
 }

@@ -64,6 +64,7 @@ impl Event {
                 revision: self.revision,
                 created: previous.created,
                 origin: previous.origin,
+                memo: crate::object::Memo::new(),
             })
         };
         Some(self.deleted.get_or_init(make).clone())

@@ -9,8 +9,8 @@ use crate::object::{Object, Origin};
 use crate::{Expect, Key, KeyPrefix, Revision};
 
 /// Bytes of superseded objects that are kept for watches and pages at a recent revision. With the
-/// backend's own buffer this stays under 32 MB.
-const RECENT_BYTES: usize = 24 << 20;
+/// 4 MiB of the embedded backend's own buffer this stays well under 32 MB.
+const RECENT_BYTES: usize = 8 << 20;
 
 /// Encoded frames are kept for so many events; a watcher further behind encodes for itself.
 const FRAMES: usize = 256;
@@ -227,16 +227,7 @@ impl State {
         let before = shown(self, &dependents);
         let previous = self.slot(&key).object();
         match slot {
-            Some(mut object) => {
-                let replaced = self.slots.get(&key).filter(|replaced| !is_tombstone(replaced));
-                // The object is new, so nobody shares it yet.
-                if let Some(created) = replaced.map(|replaced| replaced.created)
-                    && let Some(object) = Arc::get_mut(&mut object)
-                {
-                    object.created = created;
-                }
-                self.slots.insert(key.clone(), object)
-            }
+            Some(object) => self.slots.insert(key.clone(), object),
             None => self.slots.remove(&key),
         };
         self.revision = self.revision.max(revision);

@@ -64,16 +64,19 @@ impl Scope {
 // === impl Watchers ===
 
 impl Watchers {
+    /// A watcher of several scopes, which have no key in common, gets the events of all in order.
     pub(super) fn add(
         &mut self,
-        scope: &Scope,
-        filter: Option<Filter>,
+        scopes: &[Scope],
+        filter: Option<&Filter>,
     ) -> mpsc::Receiver<Arc<Event>> {
         let (events, receiver) = mpsc::channel(QUEUE);
-        let watchers = self.by_scope.entry(scope.bytes().clone()).or_default();
-        // Watchers that have gone are dropped with the next event or registration of their scope.
-        watchers.retain(|watcher| !watcher.events.is_closed());
-        watchers.push(Watcher { filter, events });
+        for scope in scopes {
+            let watchers = self.by_scope.entry(scope.bytes().clone()).or_default();
+            // Watchers that have gone are dropped with the next event or registration of a scope.
+            watchers.retain(|watcher| !watcher.events.is_closed());
+            watchers.push(Watcher { filter: filter.cloned(), events: events.clone() });
+        }
         receiver
     }
 

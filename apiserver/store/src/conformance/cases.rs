@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::harness::{Fixture, conflict, delete, key, prefix, put, record};
+use super::harness::{Fixture, conflict, delete, key, prefix, put, record, updated};
 use crate::{
     CommitError, Compare, Expect, Key, KeyPrefix, MAX_COMMIT_BYTES, Op, Range, ReadError, Revision,
     Txn,
@@ -23,12 +23,12 @@ pub(super) async fn compare_and_swap(fixture: &Fixture) {
     let second = fixture.commit(&[(&a, Expect::At(first))], vec![put(&a, "2")]).await.unwrap();
     assert!(second > first);
     let stale = fixture.commit(&[(&a, Expect::At(first))], vec![put(&a, "x")]).await;
-    assert_eq!(conflict(stale, &a), Some(record(&a, "2", second)));
+    assert_eq!(conflict(stale, &a), Some(updated(&a, "2", second, first)));
     let third = fixture.commit(&[(&a, Expect::Present)], vec![put(&a, "3")]).await.unwrap();
 
     // Delete.
     let stale = fixture.commit(&[(&a, Expect::At(second))], vec![delete(&a)]).await;
-    assert_eq!(conflict(stale, &a), Some(record(&a, "3", third)));
+    assert_eq!(conflict(stale, &a), Some(updated(&a, "3", third, first)));
     fixture.commit(&[(&a, Expect::At(third))], vec![delete(&a)]).await.unwrap();
     assert_eq!(fixture.store.get(&a).await.unwrap(), None);
     for expect in [Expect::Present, Expect::At(third)] {
@@ -164,12 +164,12 @@ pub(super) async fn ranges_at_old_revisions(fixture: &Fixture) {
     check(start, vec![]).await;
     check(a1, vec![at_a1.clone()]).await;
     check(b1, vec![at_a1.clone(), record(&b, "b1", b1)]).await;
-    check(b2, vec![at_a1.clone(), record(&b, "b2", b2)]).await;
-    check(d1, vec![at_a1.clone(), record(&b, "b2", b2), at_d1.clone()]).await;
+    check(b2, vec![at_a1.clone(), updated(&b, "b2", b2, b1)]).await;
+    check(d1, vec![at_a1.clone(), updated(&b, "b2", b2, b1), at_d1.clone()]).await;
     check(gone, vec![at_a1.clone(), at_d1.clone()]).await;
     check(c1, vec![at_a1.clone(), at_c1.clone(), at_d1.clone()]).await;
     check(b3, vec![at_a1.clone(), at_b3.clone(), at_c1.clone(), at_d1]).await;
-    check(d2, vec![at_a1, at_b3, at_c1, record(&d, "d2", d2)]).await;
+    check(d2, vec![at_a1, at_b3, at_c1, updated(&d, "d2", d2, d1)]).await;
 }
 
 pub(super) async fn pages_at_one_revision_while_writes_go_on(fixture: &Fixture) {
@@ -203,6 +203,44 @@ pub(super) async fn pages_at_one_revision_while_writes_go_on(fixture: &Fixture) 
     }
 }
 
+/// Creation stays over updates, and is new after a deletion, real or by the empty value.
+pub(super) async fn creation_revisions(fixture: &Fixture) {
+    let a = key("things", "a");
+    let first = fixture.put(&a, "1").await;
+    let second = fixture.put(&a, "2").await;
+    let third = fixture.commit(&[(&a, Expect::At(second))], vec![put(&a, "3")]).await.unwrap();
+    let gone = fixture.delete(&a).await;
+    let again = fixture.commit(&[(&a, Expect::Absent)], vec![put(&a, "4")]).await.unwrap();
+    let fifth = fixture.put(&a, "5").await;
+    let hidden = fixture.put(&a, "").await;
+    let anew = fixture.put(&a, "6").await;
+    let last = fixture.put(&a, "7").await;
+
+    let line = [
+        Some(record(&a, "1", first)),
+        Some(updated(&a, "2", second, first)),
+        Some(updated(&a, "3", third, first)),
+        None,
+        Some(record(&a, "4", again)),
+        Some(updated(&a, "5", fifth, again)),
+        Some(updated(&a, "", hidden, again)),
+        Some(record(&a, "6", anew)),
+        Some(updated(&a, "7", last, anew)),
+    ];
+    assert_eq!(fixture.store.get(&a).await.unwrap(), line[8]);
+    let revisions = [first, second, third, gone, again, fifth, hidden, anew, last];
+    for (at, expect) in revisions.into_iter().zip(&line) {
+        let found = fixture.list(prefix("things"), Some(at)).await;
+        assert_eq!(found, expect.iter().cloned().collect::<Vec<_>>(), "at {at}");
+    }
+    let changes = fixture.watch(Revision(0)).await.until(last).await;
+    assert_eq!(changes.len(), line.len());
+    let before = std::iter::once(&None).chain(&line);
+    for ((change, previous), now) in changes.iter().zip(before).zip(&line) {
+        assert_eq!((&change.previous, &change.record()), (previous, now), "at {}", change.revision);
+    }
+}
+
 pub(super) async fn compacted_revisions(fixture: &Fixture) {
     let [a, b] = ["a", "b"].map(|name| key("things", name));
     let a1 = fixture.put(&a, "a1").await;
@@ -215,7 +253,7 @@ pub(super) async fn compacted_revisions(fixture: &Fixture) {
     for before in [Revision(0), a1, Revision(a2.0 - 1)] {
         assert_compacted(fixture, before, a2).await;
     }
-    assert_eq!(fixture.list(prefix("things"), Some(a2)).await, [record(&a, "a2", a2)]);
+    assert_eq!(fixture.list(prefix("things"), Some(a2)).await, [updated(&a, "a2", a2, a1)]);
     let changes = fixture.watch(a2).await.until(end).await;
     let revisions = changes.iter().map(|change| change.revision).collect::<Vec<_>>();
     assert_eq!(revisions, [b1, end]);
@@ -289,7 +327,8 @@ pub(super) async fn counting_by_compare_and_swap(fixture: &Fixture) {
     revisions.dedup();
     assert_eq!(revisions.len(), WRITERS * ROUNDS);
     let last = fixture.store.get(&counter).await.unwrap().unwrap();
-    assert_eq!(last, record(&counter, &(WRITERS * ROUNDS).to_string(), *revisions.last().unwrap()));
+    let (first, end) = (revisions[0], revisions[WRITERS * ROUNDS - 1]);
+    assert_eq!(last, updated(&counter, &(WRITERS * ROUNDS).to_string(), end, first));
 }
 
 pub(super) async fn closing(fixture: &Fixture) {

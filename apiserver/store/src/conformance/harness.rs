@@ -148,8 +148,15 @@ pub(crate) fn delete(key: &Key) -> Op {
     Op::Delete { key: key.clone() }
 }
 
+/// A record that was created by the commit that wrote it.
 pub(crate) fn record(key: &Key, value: &str, revision: Revision) -> Record {
-    Record { key: key.clone(), value: Bytes::copy_from_slice(value.as_bytes()), revision }
+    updated(key, value, revision, revision)
+}
+
+/// A record that was created by an earlier commit.
+pub(crate) fn updated(key: &Key, value: &str, revision: Revision, created: Revision) -> Record {
+    let value = Bytes::copy_from_slice(value.as_bytes());
+    Record { key: key.clone(), value, revision, created }
 }
 
 /// The record that a commit met instead of what it expected.

@@ -1,6 +1,6 @@
 //! Watches.
 
-use super::harness::{Fixture, delete, key, put, record};
+use super::harness::{Fixture, delete, key, put, record, updated};
 use crate::{Change, Key, ReadError, Record, Revision, WatchMessage};
 
 fn change(key: &Key, value: Option<&str>, previous: Option<Record>, revision: Revision) -> Change {
@@ -44,13 +44,14 @@ pub(super) async fn watch_from_a_revision(fixture: &Fixture) {
 pub(super) async fn watch_what_happens(fixture: &Fixture) {
     let a = key("things", "a");
     let mut watch = fixture.watch(fixture.store.revision().await.unwrap()).await;
-    let mut previous = None;
+    let mut previous = None::<Record>;
     for round in 0..5 {
         let value = round.to_string();
         let revision = fixture.put(&a, &value).await;
         let changes = watch.until(revision).await;
+        let created = previous.as_ref().map_or(revision, |previous| previous.created);
         assert_eq!(changes, [change(&a, Some(&value), previous, revision)]);
-        previous = Some(record(&a, &value, revision));
+        previous = Some(updated(&a, &value, revision, created));
     }
     let gone = fixture.delete(&a).await;
     assert_eq!(watch.until(gone).await, [change(&a, None, previous, gone)]);
@@ -84,7 +85,7 @@ pub(super) async fn watch_previous_values(fixture: &Fixture) {
         change(&a, None, Some(record(&a, "a1", created)), mixed),
         change(&b, Some("b2"), Some(record(&b, "b1", created)), mixed),
         change(&a, Some("a2"), None, again),
-        change(&b, None, Some(record(&b, "b2", mixed)), again),
+        change(&b, None, Some(updated(&b, "b2", mixed, created)), again),
     ];
     assert_eq!(changes, expect);
 }

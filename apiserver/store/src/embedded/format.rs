@@ -31,8 +31,8 @@ pub(crate) const MAJOR: u32 = 1;
 /// The minor version that is written into new stores.
 pub(crate) const MINOR: u32 = 0;
 
-/// Revision and flags before the value of a record.
-const RECORD_HEAD: usize = 9;
+/// Revisions and flags before the value of a record.
+const RECORD_HEAD: usize = 17;
 /// Time and number of changes before the changes of a log entry.
 const ENTRY_HEAD: usize = 12;
 
@@ -53,29 +53,20 @@ pub(crate) struct Entry<'a> {
     changes: &'a [u8],
 }
 
+/// A record without its key, before anything is copied out of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RawRecord<'a> {
+    pub(crate) revision: Revision,
+    pub(crate) created: Revision,
+    pub(crate) value: &'a [u8],
+}
+
 /// A change before anything is copied out of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RawChange<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) value: Option<&'a [u8]>,
-    pub(crate) previous: Option<(Revision, &'a [u8])>,
-}
-
-/// Writes a record's bytes over `out`.
-pub(crate) fn encode_record(out: &mut Vec<u8>, revision: Revision, value: &[u8]) {
-    out.clear();
-    out.extend_from_slice(&revision.0.to_be_bytes());
-    out.push(0);
-    out.extend_from_slice(value);
-}
-
-/// Revision and value of a record's bytes. Flags are for later minor versions, which may not change
-/// what the value means.
-pub(crate) fn decode_record(bytes: &[u8]) -> Result<(Revision, &[u8]), Malformed> {
-    let mut rest = bytes;
-    let revision = take_u64(&mut rest)?;
-    let value = bytes.get(RECORD_HEAD..).ok_or(Malformed("record is cut short"))?;
-    Ok((Revision(revision), value))
+    pub(crate) previous: Option<RawRecord<'a>>,
 }
 
 /// Writes a log entry's bytes over `out`.
@@ -92,6 +83,7 @@ pub(crate) fn encode_entry(out: &mut Vec<u8>, time: u64, changes: &[Change]) {
         put_bytes(out, change.key.as_bytes());
         if let Some(previous) = &change.previous {
             out.extend_from_slice(&previous.revision.0.to_be_bytes());
+            out.extend_from_slice(&previous.created.0.to_be_bytes());
         }
         if let Some(value) = &change.value {
             put_bytes(out, value);
@@ -101,6 +93,37 @@ pub(crate) fn encode_entry(out: &mut Vec<u8>, time: u64, changes: &[Change]) {
         }
         let length = u32::try_from(out.len() - start - 4).expect("a commit is bounded");
         out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+    }
+}
+
+// === impl RawRecord ===
+
+impl<'a> RawRecord<'a> {
+    /// Writes the record's bytes over `out`.
+    pub(crate) fn encode(self, out: &mut Vec<u8>) {
+        out.clear();
+        out.extend_from_slice(&self.revision.0.to_be_bytes());
+        out.extend_from_slice(&self.created.0.to_be_bytes());
+        out.push(0);
+        out.extend_from_slice(self.value);
+    }
+
+    /// Reads a record's bytes. Flags are for later minor versions, which may not change what the
+    /// value means.
+    pub(crate) fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut rest = bytes;
+        let revision = Revision(take_u64(&mut rest)?);
+        let created = Revision(take_u64(&mut rest)?);
+        let value = bytes.get(RECORD_HEAD..).ok_or(Malformed("record is cut short"))?;
+        Ok(Self { revision, created, value })
+    }
+
+    /// Copies the record out.
+    ///
+    /// The value gets memory of its own, so that who keeps it does not keep what it was read from.
+    pub(crate) fn to_record(self, key: Key) -> Record {
+        let Self { revision, created, value } = self;
+        Record { key, value: Bytes::copy_from_slice(value), revision, created }
     }
 }
 
@@ -131,17 +154,19 @@ impl<'a> RawChange<'a> {
         let mut body = take_bytes(rest)?;
         let flags = take(&mut body, 1)?[0];
         let key = take_bytes(&mut body)?;
-        let revision = match flags & HAS_PREVIOUS {
+        let revisions = match flags & HAS_PREVIOUS {
             0 => None,
-            _ => Some(Revision(take_u64(&mut body)?)),
+            _ => Some([take_u64(&mut body)?, take_u64(&mut body)?].map(Revision)),
         };
         let value = match flags & HAS_VALUE {
             0 => None,
             _ => Some(take_bytes(&mut body)?),
         };
-        let previous = match revision {
+        let previous = match revisions {
             None => None,
-            Some(revision) => Some((revision, take_bytes(&mut body)?)),
+            Some([revision, created]) => {
+                Some(RawRecord { revision, created, value: take_bytes(&mut body)? })
+            }
         };
         Ok(Self { key, value, previous })
     }
@@ -152,14 +177,8 @@ impl<'a> RawChange<'a> {
     pub(crate) fn to_change(self, revision: Revision) -> Option<Change> {
         let key = Key::parse(Bytes::copy_from_slice(self.key))?;
         let value = self.value.map(Bytes::copy_from_slice);
-        let previous = self.previous_record(&key);
+        let previous = self.previous.map(|previous| previous.to_record(key.clone()));
         Some(Change { key, value, previous, revision })
-    }
-
-    /// Copies the previous record out.
-    pub(crate) fn previous_record(self, key: &Key) -> Option<Record> {
-        let (revision, value) = self.previous?;
-        Some(Record { key: key.clone(), value: Bytes::copy_from_slice(value), revision })
     }
 }
 

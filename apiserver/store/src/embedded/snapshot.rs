@@ -7,7 +7,7 @@ use std::ops::Bound;
 use bytes::Bytes;
 use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable};
 
-use super::format::{self, Entry, Malformed, RawChange};
+use super::format::{self, Entry, Malformed, RawChange, RawRecord};
 use crate::history::{History, MESSAGE_BYTES, MESSAGE_CHANGES};
 use crate::undo::Undo;
 use crate::{Change, Key, Page, Range, ReadError, Record, Revision};
@@ -81,12 +81,11 @@ impl Snapshot {
             }
         });
         self.visit_log(at, from, |raw, _| {
-            let Some((previous, _)) = raw.previous else { return };
-            if undo.wants(raw.key, previous)
+            let Some(previous) = raw.previous else { return };
+            if undo.wants(raw.key, previous.revision)
                 && let Some(key) = Key::parse(Bytes::copy_from_slice(raw.key))
-                && let Some(record) = raw.previous_record(&key)
             {
-                undo.replaced(record);
+                undo.replaced(previous.to_record(key));
             }
         })?;
         undo.page(records)
@@ -184,8 +183,7 @@ pub(crate) fn find(
 }
 
 fn record(key: Key, bytes: &[u8]) -> Result<Record, ReadError> {
-    let (revision, value) = format::decode_record(bytes).map_err(malformed)?;
-    Ok(Record { key, value: Bytes::copy_from_slice(value), revision })
+    Ok(RawRecord::decode(bytes).map_err(malformed)?.to_record(key))
 }
 
 /// What redb reports when it cannot read.

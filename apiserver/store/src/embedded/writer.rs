@@ -24,7 +24,7 @@ use tokio::time::Instant;
 
 use super::Shared;
 use super::compaction::Schedule;
-use super::format;
+use super::format::{self, RawRecord};
 use super::snapshot::{Snapshot, find};
 use crate::{Change, CommitError, ReadError, Revision, Txn, commit};
 
@@ -266,7 +266,8 @@ impl Writer {
                     for change in &changes {
                         let key = change.key.as_bytes().as_ref();
                         if let Some(value) = &change.value {
-                            format::encode_record(&mut self.buffer, revision, value);
+                            let created = change.created();
+                            RawRecord { revision, created, value }.encode(&mut self.buffer);
                             objects.insert(key, self.buffer.as_slice())?;
                         } else {
                             objects.remove(key)?;

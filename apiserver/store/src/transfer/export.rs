@@ -38,6 +38,7 @@ struct Header<'a> {
 struct Line<'a> {
     key: &'a str,
     revision: u64,
+    created: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,7 +94,8 @@ pub async fn export(store: &dyn Store, out: impl Write) -> Result<Summary, Expor
 fn line(record: &Record) -> Line<'_> {
     let value = std::str::from_utf8(&record.value).ok();
     let base64 = value.is_none().then(|| STANDARD.encode(&record.value));
-    Line { key: record.key.as_str(), revision: record.revision.0, value, base64 }
+    let (revision, created) = (record.revision.0, record.created.0);
+    Line { key: record.key.as_str(), revision, created, value, base64 }
 }
 
 // === impl Hashed ===

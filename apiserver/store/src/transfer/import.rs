@@ -13,9 +13,9 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{FORMAT, Summary};
-use crate::embedded::format;
+use crate::embedded::format::{self, RawRecord};
 use crate::embedded::open::{self, Birth};
-use crate::{Identity, Key, MAX_COMMIT_BYTES, OpenError, Revision};
+use crate::{Identity, Key, MAX_COMMIT_BYTES, OpenError, Record, Revision};
 
 /// How far above the source's highest resourceVersion an import starts. The source may have gone on
 /// after it was exported, so that its clients know higher ones than the stream does; at ten
@@ -81,6 +81,7 @@ struct Header {
 struct Line {
     key: Option<String>,
     revision: Option<u64>,
+    created: Option<u64>,
     value: Option<String>,
     base64: Option<String>,
     records: Option<u64>,
@@ -144,7 +145,7 @@ fn header(lines: &mut Lines<impl Read>) -> Result<Header, ImportError> {
 fn fill(
     database: &Database,
     lines: &mut Lines<impl Read>,
-    revision: Revision,
+    newest: Revision,
 ) -> Result<u64, ImportError> {
     let mut count = 0;
     let mut last = None::<Key>;
@@ -165,12 +166,12 @@ fn fill(
             if line.key.is_none() && line.records.is_some() {
                 break Some((line, hash));
             }
-            let (key, value, written) = record(lines, line, revision)?;
+            let Record { key, value, revision, created } = record(lines, line, newest)?;
             if last.as_ref().is_some_and(|last| *last >= key) {
                 return Err(lines.malformed("keys are not in ascending order"));
             }
             bytes += value.len();
-            format::encode_record(&mut buffer, written, &value);
+            RawRecord { revision, created, value: &value }.encode(&mut buffer);
             objects.insert(key.as_bytes().as_ref(), buffer.as_slice()).map_err(stored)?;
             last = Some(key);
             count += 1;
@@ -184,15 +185,14 @@ fn fill(
     }
 }
 
-fn record(
-    lines: &Lines<impl Read>,
-    line: Line,
-    newest: Revision,
-) -> Result<(Key, Vec<u8>, Revision), ImportError> {
+fn record(lines: &Lines<impl Read>, line: Line, newest: Revision) -> Result<Record, ImportError> {
     let key = line.key.and_then(|key| Key::parse(Bytes::from(key)));
     let key = key.ok_or_else(|| lines.malformed("it has no valid key"))?;
     let revision = line.revision.filter(|revision| (1..=newest.0).contains(revision));
     let revision = revision.ok_or_else(|| lines.malformed("its revision is not of the stream"))?;
+    let created = line.created.filter(|created| (1..=revision).contains(created));
+    let created =
+        created.ok_or_else(|| lines.malformed("its creation is not between 1 and its revision"))?;
     let value = match (line.value, line.base64) {
         (Some(value), None) => value.into_bytes(),
         (None, Some(base64)) => {
@@ -203,7 +203,8 @@ fn record(
     if value.len() > MAX_COMMIT_BYTES {
         return Err(lines.malformed("its value is too large"));
     }
-    Ok((key, value, Revision(revision)))
+    let (revision, created) = (Revision(revision), Revision(created));
+    Ok(Record { key, value: value.into(), revision, created })
 }
 
 /// Compares the trailer with what was read.

@@ -148,6 +148,10 @@ async fn changed_streams_are_refused() {
     checked(1, "/wCA", "/w!A", "line 2: its base64 is invalid");
     checked(1, "base64", "unknown", "line 2: it must have one of value and base64");
     checked(1, ":201", ":202", "line 2: its revision is not of the stream");
+    let creation = "line 2: its creation is not between 1 and its revision";
+    checked(1, "created\":201", "created\":202", creation);
+    checked(1, "created\":201", "created\":0", creation);
+    checked(1, "created", "made", creation);
     checked(3, "old", "new", "stream was changed: its hash differs");
     let swapped = [&lines[..2], &[lines[3], lines[2]], &lines[4..]].concat();
     check(&swapped, "line 4: keys are not in ascending order");

@@ -8,15 +8,16 @@ fn key(name: &str) -> Key {
 
 fn changes() -> impl Strategy<Value = Vec<Change>> {
     let value = || prop::collection::vec(any::<u8>(), 0..40).prop_map(Bytes::from);
-    let change =
-        ("[a-z]{1,9}", prop::option::of(value()), prop::option::of((any::<u64>(), value())));
+    let previous = prop::option::of((any::<u64>(), any::<u64>(), value()));
+    let change = ("[a-z]{1,9}", prop::option::of(value()), previous);
     let change = change.prop_map(|(name, value, previous)| Change {
         key: key(&name),
         value,
-        previous: previous.map(|(revision, value)| Record {
+        previous: previous.map(|(revision, created, value)| Record {
             key: key(&name),
             value,
             revision: Revision(revision),
+            created: Revision(created),
         }),
         revision: Revision(7),
     });
@@ -41,7 +42,7 @@ proptest! {
     fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
         // Any answer is right, as long as there is one.
         assert!(decode(&bytes).map_or_else(|error| !error.0.is_empty(), |_| bytes.len() >= 12));
-        assert_eq!(decode_record(&bytes).is_ok(), bytes.len() >= 9);
+        assert_eq!(RawRecord::decode(&bytes).is_ok(), bytes.len() >= 17);
     }
 
     #[test]
@@ -78,7 +79,8 @@ fn what_a_later_minor_adds_is_passed_over() {
 #[test]
 fn records_round_trip() {
     let mut bytes = Vec::new();
-    encode_record(&mut bytes, Revision(5), b"value");
-    assert_eq!(bytes, b"\0\0\0\0\0\0\0\x05\0value");
-    assert_eq!(decode_record(&bytes).unwrap(), (Revision(5), b"value".as_slice()));
+    let record = RawRecord { revision: Revision(5), created: Revision(3), value: b"value" };
+    record.encode(&mut bytes);
+    assert_eq!(bytes, b"\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\x03\0value");
+    assert_eq!(RawRecord::decode(&bytes).unwrap(), record);
 }

@@ -132,11 +132,12 @@ async fn check(fixture: &Fixture, before: &Before) {
 
 fn replay(state: &mut BTreeMap<Key, Record>, change: Change) {
     let Change { key, value, previous, revision } = change;
-    assert_eq!(state.get(&key), previous.as_ref());
-    match value {
-        Some(value) => state.insert(key.clone(), Record { key, value, revision }),
-        None => state.remove(&key),
-    };
+    let before = state.remove(&key);
+    assert_eq!(before, previous);
+    if let Some(value) = value {
+        let created = before.map_or(revision, |before| before.created);
+        state.insert(key.clone(), Record { key, value, revision, created });
+    }
 }
 
 /// A client's pair is as after the acknowledged commits, or as after one more.

@@ -3,7 +3,7 @@
 use redb::{Database, ReadableDatabase, TableDefinition};
 
 use super::{fixture, open};
-use crate::conformance::harness::{delete, key, prefix, put, record};
+use crate::conformance::harness::{delete, key, prefix, put, record, updated};
 use crate::embedded::format;
 use crate::{EmbeddedOptions, EmbeddedStore, Expect, OpenError, ReadError, Revision, Store};
 
@@ -18,7 +18,7 @@ async fn reopening_keeps_everything() {
     let first = fixture(open(&path));
     let identity = first.store.identity().clone();
     let created = first.commit(&[], vec![put(&a, "a1"), put(&b, "b1")]).await.unwrap();
-    let updated = first.put(&a, "a2").await;
+    let changed = first.put(&a, "a2").await;
     let gone = first.delete(&b).await;
     first.store.compact(created).await.unwrap();
     first.end().await;
@@ -27,19 +27,23 @@ async fn reopening_keeps_everything() {
     assert_eq!(again.store.identity(), &identity);
     assert_eq!(again.store.revision().await.unwrap(), gone);
     assert_eq!(again.store.oldest().await.unwrap(), created);
-    assert_eq!(again.list(prefix("things"), None).await, [record(&a, "a2", updated)]);
+    let now = updated(&a, "a2", changed, created);
+    assert_eq!(again.list(prefix("things"), None).await, std::slice::from_ref(&now));
     assert_eq!(again.list(prefix("others"), Some(created)).await, [record(&b, "b1", created)]);
     let too_old = again.store.watch(Revision(0)).await.map(|_| ());
     assert!(matches!(too_old, Err(ReadError::Compacted { oldest }) if oldest == created));
     let mut watch = again.watch(created).await;
     let seen = watch.until(gone).await;
-    assert_eq!(seen.iter().map(|change| change.revision).collect::<Vec<_>>(), [updated, gone]);
+    assert_eq!(seen.iter().map(|change| change.revision).collect::<Vec<_>>(), [changed, gone]);
+    assert_eq!(seen[0].previous, Some(record(&a, "a1", created)));
     assert_eq!(seen[1].previous, Some(record(&b, "b1", created)));
 
     // The line of revisions goes on, and compares hold against what was written before.
-    let next = again.commit(&[(&a, Expect::At(updated))], vec![delete(&a)]).await.unwrap();
+    let next = again.commit(&[(&a, Expect::At(changed))], vec![delete(&a)]).await.unwrap();
     assert_eq!(next, gone.next());
-    assert_eq!(watch.until(next).await.len(), 1);
+    let seen = watch.until(next).await;
+    assert_eq!(seen.len(), 1);
+    assert_eq!(seen[0].previous, Some(now));
     again.end().await;
 }
 
@@ -149,16 +153,17 @@ async fn later_minors_are_read_and_preserved() {
         meta.insert(b"later".as_slice(), b"kept".as_slice()).unwrap();
         write.open_table(LATER).unwrap().insert(1, 2).unwrap();
         let mut objects = write.open_table(format::OBJECTS).unwrap();
-        objects.insert(unknown_key, b"\0\0\0\0\0\0\0\x02\x0fvalue".as_slice()).unwrap();
+        let bytes = b"\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\x02\x0fvalue";
+        objects.insert(unknown_key, bytes.as_slice()).unwrap();
         write.open_table(format::LOG).unwrap().insert(written.0 + 1, entry.as_slice()).unwrap();
     });
 
     let again = fixture(open(&path));
     assert_eq!(again.store.revision().await.unwrap(), written.next());
     assert_eq!(again.list(prefix("things"), None).await, [record(&a, "1", written)]);
-    let updated = again.put(&a, "2").await;
+    let last = again.put(&a, "2").await;
     assert_eq!(again.list(prefix("things"), Some(written)).await, [record(&a, "1", written)]);
-    assert_eq!(again.watch(Revision(0)).await.until(updated).await.len(), 2);
+    assert_eq!(again.watch(Revision(0)).await.until(last).await.len(), 2);
     again.end().await;
 
     let database = Database::open(&path).unwrap();

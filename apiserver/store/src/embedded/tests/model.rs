@@ -86,7 +86,9 @@ impl Model {
             };
             let previous = state.remove(&key);
             if let Some(value) = value.clone() {
-                state.insert(key.clone(), Record { key: key.clone(), value, revision });
+                let old = previous.as_ref().filter(|previous: &&Record| !previous.value.is_empty());
+                let created = old.map_or(revision, |previous| previous.created);
+                state.insert(key.clone(), Record { key: key.clone(), value, revision, created });
             }
             if value.is_some() || previous.is_some() {
                 changes.push(Change { key, value, previous, revision });
@@ -108,6 +110,8 @@ async fn commit(model: &mut Model, fixture: &Fixture, step: Step) {
     let ops = (0..count).map(|at| {
         let key = key(resources[at], &format!("k{}", names[at]));
         match values[at] {
+            // The empty value is one of those that are written.
+            Some(value) if value % 8 == 0 => Op::Put { key, value: "".into() },
             Some(value) => Op::Put { key, value: value.to_string().into() },
             None => Op::Delete { key },
         }
