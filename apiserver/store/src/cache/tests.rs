@@ -174,7 +174,7 @@ async fn watches_resume_where_they_were_and_see_their_scope_only() {
     fixture.put("a", "x", "2").await;
     fixture.put("b", "x", "2").await;
     let scope = Scope::Prefix(KeyPrefix::cluster(&resource(), &ClusterName::parse("a").unwrap()));
-    let mut watch = fixture.cache.watch(&[scope.clone()], None, from).await.unwrap();
+    let mut watch = fixture.cache.watch(std::slice::from_ref(&scope), None, from).await.unwrap();
     fixture.delete("a", "x").await;
     fixture.put("b", "y", "1").await;
     fixture.put("a", "z", "1").await;
@@ -207,7 +207,8 @@ async fn a_filter_sees_both_sides_of_a_change() {
 async fn a_slow_watcher_is_ended_and_no_other_is_held_up() {
     let fixture = Fixture::new(NoOverlay, Options::default()).await;
     let scope = Scope::Prefix(everything());
-    let mut slow = fixture.cache.watch(&[scope.clone()], None, Revision(0)).await.unwrap();
+    let mut slow =
+        fixture.cache.watch(std::slice::from_ref(&scope), None, Revision(0)).await.unwrap();
     let mut last = Revision(0);
     for round in 0..1100 {
         last = fixture.put("a", "x", &round.to_string()).await;
@@ -218,7 +219,7 @@ async fn a_slow_watcher_is_ended_and_no_other_is_held_up() {
         seen = event.revision;
     }
     assert!(seen < last && seen > Revision(900));
-    let mut resumed = fixture.cache.watch(&[scope.clone()], None, seen).await.unwrap();
+    let mut resumed = fixture.cache.watch(std::slice::from_ref(&scope), None, seen).await.unwrap();
     let rest = take(&mut resumed, usize::try_from(last.0 - seen.0).unwrap()).await;
     assert!(rest.last().unwrap().starts_with(&format!("{last}: x")));
 }
@@ -237,7 +238,8 @@ async fn what_memory_has_forgotten_comes_from_the_store() {
     }
     let deleted = fixture.delete("a", "x").await;
     let scope = Scope::Key(key("a", "x"));
-    let mut watch = fixture.cache.watch(&[scope.clone()], None, Revision(0)).await.unwrap();
+    let mut watch =
+        fixture.cache.watch(std::slice::from_ref(&scope), None, Revision(0)).await.unwrap();
     let last = fixture.put("a", "x", "2").await;
     let expected =
         [format!("{first}: x ->1"), format!("{deleted}: x 1>-"), format!("{last}: x ->2")];
@@ -250,7 +252,8 @@ async fn what_memory_has_forgotten_comes_from_the_store() {
 async fn virtual_objects_come_and_go_with_their_owner() {
     let fixture = Fixture::new(Owned, Options::default()).await;
     let scope = Scope::Prefix(everything());
-    let mut watch = fixture.cache.watch(&[scope.clone()], None, Revision(0)).await.unwrap();
+    let mut watch =
+        fixture.cache.watch(std::slice::from_ref(&scope), None, Revision(0)).await.unwrap();
     let hidden = key("a", "virtual");
     assert!(matches!(fixture.cache.slot(&hidden), Slot::Absent));
     let begun = fixture.put("a", "owner", "o").await;
@@ -326,7 +329,7 @@ proptest! {
             let watch_delay = if delayed { Duration::from_millis(1) } else { Duration::ZERO };
             let fixture = Fixture::new(Owned, Options { watch_delay, ..Options::default() }).await;
             let scope = Scope::Prefix(everything());
-            let mut watch = fixture.cache.watch(&[scope.clone()], None, Revision(0)).await.unwrap();
+            let mut watch = fixture.cache.watch(std::slice::from_ref(&scope), None, Revision(0)).await.unwrap();
             let mut states = Vec::new();
             for step in steps {
                 let name = |index: u8| ["a", "b", "c", "d", "owner", "virtual"][usize::from(index)];
