@@ -105,9 +105,8 @@ impl Registry {
             FieldValidation::Ignore => CoerceMode::Drop,
             FieldValidation::Warn | FieldValidation::Strict => CoerceMode::Report,
         };
-        let unknown = schema
-            .coerce(&mut value, mode)
-            .map_err(|error| Untyped::Content(error.to_string()))?;
+        let unknown =
+            schema.coerce(&mut value, mode).map_err(|error| Untyped::Content(error.to_string()))?;
         let from_yaml = problems.iter().any(|problem| problem.starts_with("line "));
         problems.extend(unknown.iter().map(ToString::to_string));
         match validation {
@@ -287,10 +286,7 @@ mod tests {
         };
         check(json!(null), None);
         check(json!({"kind": null, "apiVersion": "a/b"}), None);
-        check(
-            json!({"apiVersion": "a/b/c"}),
-            Some("unexpected GroupVersion string: a/b/c"),
-        );
+        check(json!({"apiVersion": "a/b/c"}), Some("unexpected GroupVersion string: a/b/c"));
         check(
             json!({"kind": 5}),
             Some(

@@ -129,9 +129,8 @@ fn refusal(error: &PatchError) -> Error {
             "the server rejected our request due to an error in our request",
         ),
         PatchError::Unmergeable(why) => Error::new(Reason::Unknown, why.clone()),
-        PatchError::TooManyOperations { .. } | PatchError::TooLarge(_) => Error::new(
-            Reason::RequestEntityTooLarge,
-            format!("Request entity too large: {error}"),
-        ),
+        PatchError::TooManyOperations { .. } | PatchError::TooLarge(_) => {
+            Error::new(Reason::RequestEntityTooLarge, format!("Request entity too large: {error}"))
+        }
     }
 }

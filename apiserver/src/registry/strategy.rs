@@ -3,11 +3,16 @@
 //! A strategy sees whole objects and knows neither the store nor HTTP. Kinds without one here
 //! follow their schema alone.
 
+mod check;
 mod config;
 mod event;
+mod flow;
+mod flow_schema;
 mod lease;
 mod limits;
 mod namespace;
+mod policy;
+mod webhook;
 
 use std::fmt;
 
@@ -106,6 +111,21 @@ pub(super) fn of(resource: &ResourceDef) -> &'static dyn Strategy {
         ("events.k8s.io", "events") => &event::Events,
         ("", "limitranges") => &limits::LimitRanges,
         ("coordination.k8s.io", "leases") => &lease::Leases,
+        ("flowcontrol.apiserver.k8s.io", "flowschemas") => &flow_schema::FlowSchemas,
+        ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations") => &flow::PriorityLevels,
+        ("admissionregistration.k8s.io", plural) => of_admission(plural),
+        _ => &Plain,
+    }
+}
+
+fn of_admission(plural: &str) -> &'static dyn Strategy {
+    match plural {
+        "validatingwebhookconfigurations" => &webhook::Webhooks { mutating: false },
+        "mutatingwebhookconfigurations" => &webhook::Webhooks { mutating: true },
+        "validatingadmissionpolicies" => &policy::Policies { mutating: false },
+        "mutatingadmissionpolicies" => &policy::Policies { mutating: true },
+        "validatingadmissionpolicybindings" => &policy::Bindings { mutating: false },
+        "mutatingadmissionpolicybindings" => &policy::Bindings { mutating: true },
         _ => &Plain,
     }
 }
@@ -113,9 +133,7 @@ pub(super) fn of(resource: &ResourceDef) -> &'static dyn Strategy {
 /// The kind that problems name. Upstream judges views as what they are views of.
 pub(super) fn judged_kind(resource: &ResourceDef, kind: &Gvk) -> Gvk {
     match &resource.view_of {
-        Some(view) => {
-            GroupVersion::new(&view.group, &kind.group_version.version).kind(&kind.kind)
-        }
+        Some(view) => GroupVersion::new(&view.group, &kind.group_version.version).kind(&kind.kind),
         None => kind.clone(),
     }
 }

@@ -14,9 +14,7 @@ use super::create::{check_namespace, contended};
 use super::guard::{Guard, is_stored, unreadable};
 use super::owners::dedup_owners;
 use super::strategy;
-use crate::registry::{
-    Body, Context, Error, Reason, Registry, Target, WriteOptions, Written,
-};
+use crate::registry::{Body, Context, Error, Reason, Registry, Target, WriteOptions, Written};
 
 /// What becomes of an object that is updated.
 pub(super) enum Next {
@@ -238,9 +236,8 @@ fn check_uid(target: &Target, object: &Value, present: &str) -> Result<(), Error
         return Ok(());
     }
     let resource = Registry::group_resource(&target.resource);
-    let why = format!(
-        "Precondition failed: UID in precondition: {given}, UID in object meta: {present}"
-    );
+    let why =
+        format!("Precondition failed: UID in precondition: {given}, UID in object meta: {present}");
     Err(Error::conflict(&resource, &target.name, &why))
 }
 

@@ -121,8 +121,10 @@ pub(crate) fn delete_options(
     let mut problems = Vec::new();
     let text_of = |value: Option<&Value>| value.and_then(Value::as_str).map(ToOwned::to_owned);
     let preconditions = field(body, "preconditions", "v1.Preconditions", Value::is_object)?;
-    let orphan = field(body, "orphanDependents", "bool", Value::is_boolean)?.and_then(Value::as_bool);
-    let policy = field(body, "propagationPolicy", "v1.DeletionPropagation", Value::is_string)?.and_then(Value::as_str);
+    let orphan =
+        field(body, "orphanDependents", "bool", Value::is_boolean)?.and_then(Value::as_bool);
+    let policy = field(body, "propagationPolicy", "v1.DeletionPropagation", Value::is_string)?
+        .and_then(Value::as_str);
     let dry_run = field(body, "dryRun", "[]string", Value::is_array)?.and_then(Value::as_array);
     let dry_run: Vec<&str> = dry_run.into_iter().flatten().filter_map(Value::as_str).collect();
     let path = FieldPath::root("propagationPolicy");
@@ -181,9 +183,9 @@ fn check_kind(body: &Value) -> Result<(), Error> {
     }
     match body.get("kind").and_then(Value::as_str) {
         None | Some("" | "DeleteOptions") => Ok(()),
-        Some(other) => Err(Error::bad_request(format!(
-            "no kind {other:?} is registered for version \"v1\""
-        ))),
+        Some(other) => {
+            Err(Error::bad_request(format!("no kind {other:?} is registered for version \"v1\"")))
+        }
     }
 }
 
