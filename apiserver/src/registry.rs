@@ -43,6 +43,7 @@ pub use request::{
 };
 
 use crate::catalog::Catalog;
+use crate::clusters::virtuals::Virtuals;
 use versions::Versions;
 
 /// How long a read waits for a revision that is still to come, as upstream.
@@ -54,6 +55,7 @@ pub struct Registry {
     cache: Arc<Cache>,
     types: Arc<Types>,
     catalog: Arc<Catalog>,
+    virtuals: Arc<Virtuals>,
     versions: Versions,
 }
 
@@ -66,9 +68,10 @@ impl Registry {
         cache: Arc<Cache>,
         types: Arc<Types>,
         catalog: Arc<Catalog>,
+        virtuals: Arc<Virtuals>,
     ) -> Self {
         let versions = Versions { base: store.identity().rv_base };
-        Self { store, cache, types, catalog, versions }
+        Self { store, cache, types, catalog, virtuals, versions }
     }
 
     /// The cache that all reads come from.

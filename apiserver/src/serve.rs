@@ -214,9 +214,10 @@ impl Builder {
             rv_base: store.identity().rv_base,
             api_services: discovery::api_services(types.resources()),
         });
-        let cache = Cache::start(store.clone(), overlay, background).await.map_err(failed)?;
+        let cache =
+            Cache::start(store.clone(), overlay.clone(), background).await.map_err(failed)?;
         let catalog = Arc::new(Catalog::new(&types, cache.clone()));
-        let registry = Arc::new(Registry::new(store, cache, types, catalog));
+        let registry = Arc::new(Registry::new(store, cache, types, catalog, overlay));
         let root = registry.create_root(Timestamp::now()).await;
         root.map_err(|error| StartError::Store(Box::new(error)))?;
         controllers::spawn(&registry, background);

@@ -74,6 +74,14 @@ const KINDS: [Kind; 5] =
 // === impl Virtuals ===
 
 impl Virtuals {
+    /// The namespaces with which a logical cluster begins, given its object.
+    pub fn first_namespaces(&self, cluster: &Object) -> Vec<Arc<Object>> {
+        let Some(cluster) = Parent::of_record(cluster) else {
+            return Vec::new();
+        };
+        NAMESPACES.iter().map(|name| self.make(Kind::Namespaces, &cluster, "", name)).collect()
+    }
+
     fn make(&self, kind: Kind, parent: &Parent, namespace: &str, name: &str) -> Arc<Object> {
         let identity = format!("{} {namespace}/{name}", kind.resource().resource);
         let uid = Uuid::new_v5(&parent.cluster_uid, identity.as_bytes());
@@ -242,7 +250,7 @@ impl Overlay for Virtuals {
         if !known {
             return None;
         }
-        let cluster = Parent::of_cluster(records, cluster)?;
+        let cluster = Parent::named(records, cluster)?;
         match kind {
             Kind::Namespaces | Kind::ApiServices => Some(self.make(kind, &cluster, "", name)),
             Kind::Services | Kind::ServiceAccounts | Kind::ConfigMaps => {
@@ -271,7 +279,7 @@ impl Overlay for Virtuals {
             let clusters = clusters.filter_map(|object| Parent::of_record(object));
             return clusters.flat_map(|cluster| self.in_cluster(records, kind, &cluster)).collect();
         };
-        let Some(cluster) = Parent::of_cluster(records, cluster) else {
+        let Some(cluster) = Parent::named(records, cluster) else {
             return Vec::new();
         };
         match parts.next().filter(|namespace| !namespace.is_empty()) {
@@ -308,12 +316,12 @@ impl Overlay for Virtuals {
         let Ok(cluster) = ClusterName::parse(name) else {
             return Vec::new();
         };
-        // Nobody can watch inside a logical cluster before it exists: of its beginning only
-        // wildcard watches of namespaces can tell.
-        let before = Parent::of_cluster(records, name);
-        let kinds = if before.is_some() { &KINDS[..] } else { &[Kind::Namespaces] };
-        let parent = before.unwrap_or_else(|| Parent::placeholder(cluster));
-        kinds
+        // Nobody can watch inside a logical cluster before it exists. Its beginning is told to
+        // wildcard watches of namespaces alone, by [`Virtuals::first_namespaces`].
+        let Some(parent) = Parent::of_record_at(records, &cluster) else {
+            return Vec::new();
+        };
+        KINDS
             .iter()
             .flat_map(|kind| self.in_cluster(records, *kind, &parent))
             .map(|object| object.key.clone())
@@ -333,9 +341,12 @@ impl ApiService {
 // === impl Parent ===
 
 impl Parent {
-    fn of_cluster(records: Slice<'_>, cluster: &str) -> Option<Self> {
-        let cluster = ClusterName::parse(cluster).ok()?;
-        Self::of_record(records.get(&record::key(&cluster))?)
+    fn named(records: Slice<'_>, cluster: &str) -> Option<Self> {
+        Self::of_record_at(records, &ClusterName::parse(cluster).ok()?)
+    }
+
+    fn of_record_at(records: Slice<'_>, cluster: &ClusterName) -> Option<Self> {
+        Self::of_record(records.get(&record::key(cluster))?)
     }
 
     fn of_record(object: &Object) -> Option<Self> {
@@ -361,11 +372,6 @@ impl Parent {
             revision: object.created,
             created: object.header.creation_timestamp.as_deref().unwrap_or_default().into(),
         })
-    }
-
-    fn placeholder(cluster: ClusterName) -> Self {
-        let (cluster_uid, revision) = (Uuid::nil(), Revision::default());
-        Self { cluster, cluster_uid, revision, created: String::new() }
     }
 }
 

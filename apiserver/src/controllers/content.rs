@@ -64,8 +64,8 @@ async fn follow(registry: &Arc<Registry>) {
     let mut queue = Queue::new();
     loop {
         let [(found, mut first), (more, mut second)] = prefixes.each_ref().map(|prefix| {
-            let scope = Scope::Prefix(prefix.clone());
-            registry.cache().list_and_watch(prefix, &scope, Some(deleting.clone()))
+            let scopes = [Scope::Prefix(prefix.clone())];
+            registry.cache().list_and_watch(prefix, &scopes, Some(&deleting))
         });
         let objects = found.objects.iter().chain(&more.objects);
         for object in objects.filter(|object| object.header.is_deleting()) {

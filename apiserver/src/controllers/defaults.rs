@@ -23,10 +23,9 @@ pub(super) async fn run(registry: Arc<Registry>, stop: CancellationToken) {
 async fn follow(registry: &Arc<Registry>) {
     let gone: Filter = Arc::new(|event: &Event| event.current.is_none());
     loop {
-        let everything = Scope::Everything;
+        let everything = [Scope::Everything];
         let (revision, tombstones) = registry.cache().tombstones();
-        let Ok(mut events) =
-            registry.cache().watch(&everything, Some(gone.clone()), revision).await
+        let Ok(mut events) = registry.cache().watch(&everything, Some(&gone), revision).await
         else {
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             continue;

@@ -3,6 +3,7 @@
 //! Objects are JSON already: one object is sent as it is held, a list is joined while it is sent,
 //! a watch event is framed once for all its watchers. Only tables and protobuf parse a body.
 
+mod checksum;
 mod gzip;
 mod list;
 mod metadata;

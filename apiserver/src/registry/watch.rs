@@ -13,17 +13,18 @@ use std::task::{self, Poll, ready};
 use std::time::Duration;
 
 use futures::{Stream, StreamExt, stream};
-use store::Revision;
 use store::cache::{Event, Object, Origin, Scope, Subscription};
+use store::{KeyPrefix, Revision};
 use tokio::time::{Instant, Sleep};
 
 use super::guard;
 use super::list_rules::check_watch;
 use super::select::Selection;
 use super::view::Lens;
+use crate::clusters::record;
 use crate::registry::{
-    ClusterScope, Context, Error, EventKind, ListOptions, Reason, Registry, Target, View,
-    Watch, WatchItem,
+    ClusterScope, Context, Error, EventKind, ListOptions, Reason, Registry, Target, View, Watch,
+    WatchItem,
 };
 
 /// Time between bookmarks, as upstream.
@@ -51,6 +52,9 @@ enum Begin {
 struct Run {
     registry: Arc<Registry>,
     subscription: Subscription,
+    prefix: KeyPrefix,
+    /// Objects to show as added before anything else: those of the beginning, and the first
+    /// namespaces of a new logical cluster.
     initial: VecDeque<Arc<Object>>,
     mark: Option<Revision>,
     selection: Selection,
@@ -95,15 +99,22 @@ impl Registry {
             self.require_cluster(cluster)?;
         }
         let prefix = Self::prefix(target);
-        let scope = match (&target.cluster, selection.name()) {
+        let mut scopes = vec![match (&target.cluster, selection.name()) {
             (ClusterScope::One(cluster), Some(name))
                 if !target.resource.namespaced || !target.namespace.is_empty() =>
             {
                 Scope::Key(Self::object_key(target, cluster, name))
             }
             _ => Scope::Prefix(prefix.clone()),
-        };
-        let filter = selection.filter();
+        }];
+        let mut filter = selection.filter();
+        let wildcard = target.cluster == ClusterScope::All;
+        let of_namespaces = Self::storage(&target.resource) == guard::namespaces();
+        if wildcard && of_namespaces {
+            // A logical cluster begins with namespaces, of which its own object tells.
+            scopes.push(Scope::Prefix(KeyPrefix::resource(&record::logical_clusters())));
+            filter = None;
+        }
         let mut initial = VecDeque::new();
         let mut mark = None;
         let subscription = match begin {
@@ -113,7 +124,8 @@ impl Registry {
                     None if fresh => self.consistent().await?,
                     None => {}
                 }
-                let (listed, subscription) = self.cache.list_and_watch(&prefix, &scope, filter);
+                let (listed, subscription) =
+                    self.cache.list_and_watch(&prefix, &scopes, filter.as_ref());
                 let objects = listed.objects.into_iter();
                 initial.extend(objects.filter(|object| selection.matches(object)));
                 mark = marked.then_some(listed.revision);
@@ -122,11 +134,11 @@ impl Registry {
             Begin::Now => {
                 self.consistent().await?;
                 let revision = self.cache.revision();
-                self.subscribe(&scope, filter, revision).await?
+                self.subscribe(&scopes, filter.as_ref(), revision).await?
             }
             Begin::After(revision) => {
                 self.reach(revision).await?;
-                match self.subscribe(&scope, filter, revision).await {
+                match self.subscribe(&scopes, filter.as_ref(), revision).await {
                     Ok(subscription) => subscription,
                     Err(error) if error.reason() == Reason::Expired => {
                         return Ok(stream::iter([WatchItem::Failed(error)]).boxed());
@@ -135,11 +147,11 @@ impl Registry {
                 }
             }
         };
-        let stored_only = target.cluster == ClusterScope::All
-            && Self::storage(&target.resource) != guard::namespaces();
+        let stored_only = wildcard && !of_namespaces;
         let run = Run {
             registry: self.clone(),
             subscription,
+            prefix,
             initial,
             mark,
             selection,
@@ -153,11 +165,11 @@ impl Registry {
 
     async fn subscribe(
         &self,
-        scope: &Scope,
-        filter: Option<store::cache::Filter>,
+        scopes: &[Scope],
+        filter: Option<&store::cache::Filter>,
         after: Revision,
     ) -> Result<Subscription, Error> {
-        let subscription = self.cache.watch(scope, filter, after).await;
+        let subscription = self.cache.watch(scopes, filter, after).await;
         subscription.map_err(|error| self.history_error(error, after))
     }
 
@@ -240,7 +252,12 @@ impl Run {
     }
 
     /// The event as this watcher sees it, if it does.
-    fn change(&self, event: &Arc<Event>) -> Result<Option<WatchItem>, Error> {
+    fn change(&mut self, event: &Arc<Event>) -> Result<Option<WatchItem>, Error> {
+        if !self.prefix.contains(&event.key) {
+            self.begin_cluster(event);
+            let first = self.initial.pop_front();
+            return Ok(first.map(|object| self.initial(object)));
+        }
         let seen = |object: &&Arc<Object>| {
             (!self.stored_only || object.origin == Origin::Stored) && self.selection.matches(object)
         };
@@ -258,6 +275,14 @@ impl Run {
         let view: View = self.registry.view(&self.lens, object)?;
         let event = self.lens.is_plain().then(|| event.clone());
         Ok(Some(WatchItem::Change { kind, view, event }))
+    }
+
+    /// A logical cluster has begun: its first namespaces come next.
+    fn begin_cluster(&mut self, event: &Event) {
+        if let (None, Some(cluster)) = (&event.previous, &event.current) {
+            let namespaces = self.registry.virtuals.first_namespaces(cluster).into_iter();
+            self.initial.extend(namespaces.filter(|object| self.selection.matches(object)));
+        }
     }
 
     fn bookmark(&mut self) -> Option<WatchItem> {

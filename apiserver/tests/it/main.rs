@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "everything here is a test")]
 
 mod client;
+mod clusters;
 mod crash;
 mod discovery;
 mod forms;

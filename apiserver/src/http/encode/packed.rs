@@ -6,12 +6,14 @@
 //! is compressed when it is first listed and keeps its piece as long as it lives. Pieces know
 //! nothing of each other, which costs some of the ratio.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use flate2::{Compress, Compression, Crc, FlushCompress};
+use flate2::{Compress, Compression, FlushCompress};
 use store::cache::Object;
 
+use super::checksum::Checksum;
 use crate::http::body::Pieces;
 use crate::registry::View;
 
@@ -30,7 +32,10 @@ const END: [u8; 5] = [1, 0, 0, 0xff, 0xff];
 /// Bytes compressed apart from all others.
 struct Packed {
     bytes: Box<[u8]>,
-    crc: Crc,
+    /// Of the bytes as they were.
+    sum: Checksum,
+    /// Of a comma and the bytes.
+    after_comma: Checksum,
 }
 
 /// A list on its way: `head`, the items with commas between them, `tail`.
@@ -41,7 +46,7 @@ pub(super) struct PackedList<I> {
     begun: bool,
     ended: bool,
     packer: Packer,
-    crc: Crc,
+    sum: Checksum,
 }
 
 /// Compresses pieces one after the other.
@@ -53,27 +58,30 @@ impl<I: Iterator<Item = View>> PackedList<I> {
     pub(super) fn new(head: Bytes, items: I, tail: &'static [u8]) -> Self {
         let packer = Packer(Compress::new(Compression::fast(), false));
         let (begun, ended) = (false, false);
-        Self { items, head: Some(head), tail, begun, ended, packer, crc: Crc::new() }
+        Self { items, head: Some(head), tail, begun, ended, packer, sum: Checksum::default() }
     }
 
     fn add(&mut self, out: &mut BytesMut, packed: &Packed) {
         out.put_slice(&packed.bytes);
-        self.crc.combine(&packed.crc);
+        self.sum.append(packed.sum);
     }
 
     fn add_item(&mut self, out: &mut BytesMut, view: &View) {
+        let object: &Arc<Object> = &view.object;
+        let packed: Arc<dyn Any + Send + Sync> = if view.json.as_ptr() == object.json.as_ptr() {
+            object.memo.get_or_init(|| Arc::new(self.packer.pack(&object.json))).clone()
+        } else {
+            // Other versions and marked objects have bytes of their own.
+            Arc::new(self.packer.pack(&view.json))
+        };
+        let Some(packed) = packed.downcast_ref::<Packed>() else {
+            return;
+        };
         if std::mem::replace(&mut self.begun, true) {
             out.put_slice(&COMMA);
-            self.crc.update(b",");
-        }
-        let object: &Arc<Object> = &view.object;
-        // Other versions and marked objects have bytes of their own.
-        if view.json.as_ptr() != object.json.as_ptr() {
-            let packed = self.packer.pack(&view.json);
-            return self.add(out, &packed);
-        }
-        let packed = object.memo.get_or_init(|| Arc::new(self.packer.pack(&object.json))).clone();
-        if let Some(packed) = packed.downcast_ref::<Packed>() {
+            out.put_slice(&packed.bytes);
+            self.sum.append(packed.after_comma);
+        } else {
             self.add(out, packed);
         }
     }
@@ -95,8 +103,8 @@ impl<I: Iterator<Item = View> + Send> Pieces for PackedList<I> {
                 let packed = self.packer.pack(self.tail);
                 self.add(&mut out, &packed);
                 out.put_slice(&END);
-                out.put_u32_le(self.crc.sum());
-                out.put_u32_le(self.crc.amount());
+                out.put_u32_le(self.sum.sum());
+                out.put_u32_le(self.sum.length());
                 self.ended = true;
                 break;
             };
@@ -129,9 +137,10 @@ impl Packer {
             }
             out.reserve(bytes.len() / 2 + 64);
         }
-        let mut crc = Crc::new();
-        crc.update(bytes);
-        Packed { bytes: out.into_boxed_slice(), crc }
+        let sum = Checksum::of(bytes);
+        let mut after_comma = Checksum::of(b",");
+        after_comma.append(sum);
+        Packed { bytes: out.into_boxed_slice(), sum, after_comma }
     }
 }
 
