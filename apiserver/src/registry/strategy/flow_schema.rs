@@ -172,8 +172,13 @@ fn resource_rule(rule: &Value, path: &FieldPath) -> Vec<FieldError> {
         None => {
             for (index, namespace) in namespaces.iter().enumerate() {
                 let given = namespace.as_str().unwrap_or_default();
-                if given != "*" {
-                    problems.extend(named(&at.index(index), given, name::dns1123_label));
+                if given == "*" {
+                    continue;
+                }
+                for why in name::dns1123_label(given) {
+                    let why =
+                        format!("each member of this list must be '*' or a DNS-1123 label; {why}");
+                    problems.push(FieldError::invalid_str(&at.index(index), given, why));
                 }
             }
         }

@@ -52,22 +52,20 @@ fn bad_type(kind: &str, path: &FieldPath) -> Vec<FieldError> {
 /// What is wrong with the name of a resource that is limited for objects of a type.
 fn bad_resource(resource: &str, kind: &str, path: &FieldPath) -> Vec<FieldError> {
     let invalid = |why: &str| FieldError::invalid_str(path, resource, why);
-    let unqualified = name::qualified_name(resource);
-    if !unqualified.is_empty() {
-        return unqualified.iter().map(|why| invalid(why)).collect();
-    }
+    let mut problems =
+        name::qualified_name(resource).iter().map(|why| invalid(why)).collect::<Vec<_>>();
     if resource.contains('/') {
-        return Vec::new();
+        return problems;
     }
     let of_containers = matches!(resource, "cpu" | "memory" | "ephemeral-storage")
         || resource.starts_with("hugepages-");
-    match kind {
-        "Pod" | "Container" if !of_containers => {
-            vec![invalid("must be a standard resource type or fully qualified")]
-        }
-        _ if of_containers || is_standard(resource) => Vec::new(),
-        _ => vec![invalid("must be a standard resource type or fully qualified")],
+    if problems.is_empty() && !of_containers && !is_standard(resource) {
+        problems.push(invalid("must be a standard resource type or fully qualified"));
     }
+    if matches!(kind, "Pod" | "Container") && !of_containers {
+        problems.push(invalid("must be a standard resource for containers"));
+    }
+    problems
 }
 
 fn is_standard(resource: &str) -> bool {
