@@ -77,7 +77,7 @@ impl Registry {
                 "the object provided is unrecognized (must be of type {name}): {why} ({body})"
             ))
         };
-        let raw = self.parse(body).and_then(|raw| readable(raw)).map_err(unreadable)?;
+        let raw = self.parse(body).and_then(readable).map_err(unreadable)?;
         self.identify(&raw.value, &kind)?;
         self.typed(ctx, &kind, raw, validation).map_err(|refused| match refused {
             Untyped::Content(why) => {
@@ -171,16 +171,14 @@ impl Registry {
 
     /// Whether there is such a type, of an object or of a list.
     fn knows(&self, kind: &Gvk) -> bool {
-        if self.types.kind(kind).is_some() {
-            return true;
-        }
         let group = &kind.group_version.group;
-        let listed = self.types.resources().iter().any(|resource| {
+        let lists = |resource: &ResourceDef| {
             resource.list_kind == kind.kind
                 && resource.group == *group
                 && resource.version(&kind.group_version.version).is_some()
-        });
-        listed
+        };
+        self.types.kind(kind).is_some()
+            || self.types.resources().iter().any(|resource| lists(resource))
     }
 }
 

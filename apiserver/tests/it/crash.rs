@@ -15,6 +15,7 @@ use hyper::client::conn::http2::SendRequest;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tracing::Span;
 
 use crate::client::{Answer, Ask, PATIENCE, connect, pem};
 
@@ -80,7 +81,8 @@ impl Program {
         let handshake =
             hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
         let (sender, connection) = handshake.await.unwrap();
-        tokio::spawn(async move { connection.await.ok() });
+        let tasks = runtime::Tasks::new();
+        drop(tasks.spawn(Span::none(), connection));
         Client { sender }
     }
 }
@@ -192,6 +194,7 @@ async fn settle(client: &mut Client, ledger: &Mutex<Ledger>) -> BTreeMap<String,
 async fn nothing_acknowledged_is_lost_and_watches_resume() {
     let root = tempfile::tempdir().unwrap();
     let mut program = Program::start(root.path());
+    let running = runtime::Tasks::new();
     let begin = Ask::new(Method::POST, MAPS).json(&json!({"metadata": {"name": "begin"}}));
     let begun = program.client().await.ask(&begin).await.unwrap();
     let first = version(&begun.json());
@@ -200,10 +203,14 @@ async fn nothing_acknowledged_is_lost_and_watches_resume() {
     for round in 1..=ROUNDS {
         let from = last_seen(&events, first);
         let mut tasks =
-            vec![tokio::spawn(watch(program.client().await, from, u64::MAX, events.clone()))];
+            vec![running.spawn(
+                Span::none(),
+                watch(program.client().await, from, u64::MAX, events.clone()),
+            )];
         for writer in 0..WRITERS {
             let client = program.client().await;
-            tasks.push(tokio::spawn(write(client, writer, round, ledger.clone())));
+            let work = write(client, writer, round, ledger.clone());
+            tasks.push(running.spawn(Span::none(), work));
         }
         // The kill comes at another depth of the load in each round.
         let wanted = ledger.lock().acknowledged.len() + usize::try_from(round * 17 % 90).unwrap();
