@@ -461,18 +461,27 @@ async fn load(store: &dyn Store, overlay: Arc<dyn Overlay>) -> Result<State, Rea
     let base = store.identity().rv_base;
     let mut slots = overlay::Slots::new();
     let at = store.revision().await?;
-    let mut after = None;
-    loop {
+    let read = |after| {
         let range = Range { prefix: KeyPrefix::everything(), after, limit: LOAD_PAGE };
-        let page = store.range(range, Some(at)).await?;
-        after = page.records.last().map(|record| record.key.clone());
-        for record in page.records {
-            let object = slot(&record, base);
-            slots.insert(record.key, object);
-        }
+        store.range(range, Some(at))
+    };
+    let mut page = read(None).await?;
+    loop {
+        let last = page.records.last().map(|record| record.key.clone());
+        let records = std::mem::take(&mut page.records);
+        let parse = async {
+            for record in records {
+                let object = slot(&record, base);
+                slots.insert(record.key, object);
+            }
+        };
         if !page.more {
+            parse.await;
             return Ok(State::new(slots, at, overlay));
         }
+        // The store reads the next page in a thread of its own while this one is parsed.
+        let (next, ()) = futures::future::join(read(last), parse).await;
+        page = next?;
     }
 }
 
