@@ -56,13 +56,11 @@ impl Registry {
                 return Ok(Deleted::Pending(view));
             }
             let marked = if held { Some(self.marked(ctx, target, current)?) } else { None };
-            let gone = |view| match strategy::of(&target.resource).returns_deleted() {
-                true => Deleted::Pending(view),
-                false => Deleted::Gone(view),
-            };
+            let returned = strategy::of(&target.resource).returns_deleted();
             if options.dry_run {
                 return match marked {
-                    None => Ok(gone(view)),
+                    None if returned => Ok(Deleted::Pending(view)),
+                    None => Ok(Deleted::Gone(view)),
                     Some(value) => {
                         let object = self.unwritten(key, &value, Some(current))?;
                         Ok(Deleted::Pending(self.view(&self.lens(target), object)?))
@@ -78,13 +76,13 @@ impl Registry {
             let write = Write { key: key.clone(), expect: current.expect(), value };
             match self.write(write, guard).await {
                 Ok(revision) => {
-                    return match marked {
-                        None => Ok(gone(view)),
-                        Some(value) => {
-                            let object = self.object(key, &value, revision)?;
-                            Ok(Deleted::Pending(self.view(&self.lens(target), object)?))
-                        }
+                    let shown = match marked {
+                        Some(value) => self.object(key, &value, revision)?,
+                        // What is gone is shown with the version of its deletion.
+                        None if returned => self.object(key, &current.json, revision)?,
+                        None => return Ok(Deleted::Gone(view)),
                     };
+                    return Ok(Deleted::Pending(self.view(&self.lens(target), shown)?));
                 }
                 Err(Lost::Race | Lost::GuardRace) => {}
                 Err(Lost::Refused(error)) => return Err(error),

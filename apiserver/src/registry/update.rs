@@ -111,6 +111,8 @@ impl Registry {
             let write = Write { key: key.clone(), expect, value: written };
             match self.write(write, guard).await {
                 Ok(revision) => {
+                    // What goes is shown with the version that it had.
+                    let revision = if gone { current.revision } else { revision };
                     let object = self.object(key, &value, revision)?;
                     return self.written(target, object, false);
                 }

@@ -37,7 +37,10 @@ pub(crate) fn all(mut answers: Vec<Value>) -> Vec<Value> {
         collect_versions(answer, &mut versions);
     }
     let ranks = versions.into_iter().zip(1..).map(|(version, rank)| (version.to_string(), rank));
-    let mut masks = Masks { versions: ranks.collect(), uids: BTreeMap::new() };
+    let mut masks = Masks { versions: ranks.collect(), ..Masks::default() };
+    for answer in &answers {
+        collect_generated(answer, &mut masks.generated);
+    }
     for answer in &mut answers {
         masks.value(answer);
     }
@@ -61,11 +64,29 @@ fn object_version(metadata: &Value) -> Option<u64> {
     metadata.get("resourceVersion")?.as_str()?.parse().ok()
 }
 
+/// Names that the server has made up, and what stands for them.
+fn collect_generated(value: &Value, generated: &mut BTreeMap<String, String>) {
+    match value {
+        Value::Object(fields) => {
+            let text = |name: &str| fields.get("metadata")?.get(name)?.as_str();
+            if let (Some(base), Some(name)) = (text("generateName"), text("name"))
+                && name.strip_prefix(base).is_some_and(|rest| rest.len() == 5)
+            {
+                generated.insert(name.to_owned(), format!("{base}<random>"));
+            }
+            fields.values().for_each(|value| collect_generated(value, generated));
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_generated(item, generated)),
+        _ => {}
+    }
+}
+
 /// The symbols of one case.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Masks {
     versions: BTreeMap<String, usize>,
     uids: BTreeMap<String, usize>,
+    generated: BTreeMap<String, String>,
 }
 
 // === impl Masks ===
@@ -111,11 +132,6 @@ impl Masks {
         if text("continue").is_some_and(|token| !token.is_empty()) {
             masked.push(("continue", "<token>".to_owned()));
         }
-        if let (Some(base), Some(name)) = (text("generateName"), text("name"))
-            && name.strip_prefix(base).is_some_and(|rest| rest.len() == 5)
-        {
-            masked.push(("name", format!("{base}<random>")));
-        }
         for (name, symbol) in masked {
             metadata.insert(name.to_owned(), json!(symbol));
         }
@@ -146,6 +162,7 @@ impl Masks {
         let text = TIME.replace_all(&text, time);
         let text = HASH.replace_all(&text, "?hash=<hash>");
         let text = ADDRESS.replace_all(&text, "<address>");
-        CERTIFICATE.replace_all(&text, "<certificate>").into_owned()
+        let text = CERTIFICATE.replace_all(&text, "<certificate>").into_owned();
+        self.generated.iter().fold(text, |text, (name, symbol)| text.replace(name, symbol))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::{Value, json};
 
 use super::case::{Case, Step};
@@ -23,31 +23,39 @@ struct Play<'a> {
 /// # Errors
 /// When a server does not answer, or a step uses what no step before it saves.
 pub(crate) fn case(case: &Case, servers: [&Client; 2]) -> Result<Vec<Difference>> {
-    let mut plays = servers.map(|client| Play {
-        client,
-        saved: BTreeMap::from([("ns".to_owned(), case.name.clone())]),
-        answers: Vec::new(),
+    let [real, ours] = servers;
+    // Some steps wait for what does not come: the servers do so at the same time.
+    let (real, ours) = std::thread::scope(|scope| {
+        let real = scope.spawn(|| play(case, real, true).context("the real server"));
+        let ours = play(case, ours, false).context("our server");
+        let real =
+            real.join().unwrap_or_else(|_| Err(anyhow!("the real server's script panicked")));
+        (real, ours)
     });
-    if case.namespace {
-        for play in &plays {
-            play.make_namespace(&case.name)?;
-        }
-        plays[0].furnish(&case.name)?;
-    }
     let mut found = Vec::new();
-    for step in &case.steps {
-        for play in &mut plays {
-            play.step(step).with_context(|| format!("step {}", step.name()))?;
-        }
-    }
-    let [real, ours] = plays.map(|play| mask::all(play.answers));
-    for ((step, mut real), ours) in case.steps.iter().zip(real).zip(ours) {
+    for ((step, mut real), ours) in case.steps.iter().zip(real?).zip(ours?) {
         for list in &step.common {
             compare::keep_common(&mut real["body"], &ours["body"], list)?;
         }
         found.extend(compare::differences(&case.name, step.name(), &real, &ours));
     }
     Ok(found)
+}
+
+/// Plays a case to one server. Returns its masked answers.
+fn play(case: &Case, client: &Client, bare: bool) -> Result<Vec<Value>> {
+    let saved = BTreeMap::from([("ns".to_owned(), case.name.clone())]);
+    let mut play = Play { client, saved, answers: Vec::new() };
+    if case.namespace {
+        play.make_namespace(&case.name)?;
+        if bare {
+            play.furnish(&case.name)?;
+        }
+    }
+    for step in &case.steps {
+        play.step(step).with_context(|| format!("step {}", step.name()))?;
+    }
+    Ok(mask::all(play.answers))
 }
 
 // === impl Play ===
