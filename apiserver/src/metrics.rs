@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
 
 use ahash::RandomState;
+use machinery::GroupResource;
 use parking_lot::RwLock;
 use prometheus::{
     Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
@@ -26,6 +27,8 @@ pub const INFLIGHT: &str = "apiserver_current_inflight_requests";
 pub const LONGRUNNING: &str = "apiserver_longrunning_requests";
 /// Events sent to watchers.
 pub const WATCH_EVENTS: &str = "apiserver_watch_events_total";
+/// Objects in the store, by resource.
+pub const OBJECTS: &str = "apiserver_resource_objects";
 /// Requests that ended in a panic.
 pub const PANICS: &str = "kcp_apiserver_request_panics_total";
 
@@ -53,6 +56,7 @@ pub struct Metrics {
     durations: HistogramVec,
     longrunning: IntGaugeVec,
     watch_events: IntCounterVec,
+    objects: IntGaugeVec,
     series: RwLock<std::collections::HashMap<u64, Vec<Arc<Series>>, RandomState>>,
     hasher: RandomState,
     /// Reads being worked on.
@@ -133,12 +137,18 @@ impl Metrics {
             &["group", "version", "resource"],
         )
         .expect(fixed);
+        let objects = IntGaugeVec::new(
+            opts(OBJECTS, "Objects in the store, over all logical clusters."),
+            &["group", "resource"],
+        )
+        .expect(fixed);
         let inflight =
             IntGaugeVec::new(opts(INFLIGHT, "Requests being worked on."), &["request_kind"])
                 .expect(fixed);
         let panics =
             IntCounter::with_opts(opts(PANICS, "Requests that ended in a panic.")).expect(fixed);
-        let collectors: [Box<dyn prometheus::core::Collector>; 6] = [
+        let collectors: [Box<dyn prometheus::core::Collector>; 7] = [
+            Box::new(objects.clone()),
             Box::new(requests.clone()),
             Box::new(durations.clone()),
             Box::new(longrunning.clone()),
@@ -155,6 +165,7 @@ impl Metrics {
             durations,
             longrunning,
             watch_events,
+            objects,
             series: RwLock::default(),
             hasher: RandomState::new(),
             reading: inflight.with_label_values(&["readOnly"]),
@@ -197,6 +208,27 @@ impl Metrics {
             return held;
         }
         if builtin() { self.series(labels) } else { self.series(&labels.custom()) }
+    }
+
+    /// Takes over how many objects there are; `builtin` tells resources with a label of their own.
+    pub(crate) fn count_objects(
+        &self,
+        counts: impl IntoIterator<Item = (GroupResource, usize)>,
+        builtin: impl Fn(&GroupResource) -> bool,
+    ) {
+        let mut custom = 0;
+        for (resource, count) in counts {
+            let count = i64::try_from(count).unwrap_or(i64::MAX);
+            if builtin(&resource) {
+                let labels = [&*resource.group, &*resource.resource];
+                self.objects.with_label_values(&labels).set(count);
+            } else {
+                custom += count;
+            }
+        }
+        if custom > 0 {
+            self.objects.with_label_values(&[CUSTOM, CUSTOM]).set(custom);
+        }
     }
 
     /// Everything in Prometheus' text form.

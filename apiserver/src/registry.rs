@@ -79,6 +79,15 @@ impl Registry {
         &self.cache
     }
 
+    /// The number of stored objects of each resource.
+    pub fn objects(&self) -> impl Iterator<Item = (GroupResource, usize)> + use<> {
+        self.cache.counts().into_iter().map(|(part, count)| {
+            let (group, resource) = part.split_once('/').unwrap_or_default();
+            let group = if group == "core" { "" } else { group };
+            (GroupResource::new(group, resource), count)
+        })
+    }
+
     /// The resources of every logical cluster.
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog

@@ -83,8 +83,7 @@ impl Virtuals {
     }
 
     fn make(&self, kind: Kind, parent: &Parent, namespace: &str, name: &str) -> Arc<Object> {
-        let identity = format!("{} {namespace}/{name}", kind.resource().resource);
-        let uid = Uuid::new_v5(&parent.cluster_uid, identity.as_bytes());
+        let uid = parent.uid(kind, namespace, name);
         let mut metadata = json!({
             "name": name,
             "uid": uid.to_string(),
@@ -361,9 +360,20 @@ impl Parent {
         })
     }
 
+    fn uid(&self, kind: Kind, namespace: &str, name: &str) -> Uuid {
+        let identity = format!("{} {namespace}/{name}", kind.resource().resource);
+        Uuid::new_v5(&self.cluster_uid, identity.as_bytes())
+    }
+
     fn of_namespace(&self, object: &Object) -> Option<Self> {
         if object.header.deletion_timestamp.is_some() {
             return None;
+        }
+        let name = &*object.header.name;
+        let first = self.uid(Kind::Namespaces, "", name).to_string();
+        if NAMESPACES.contains(&name) && *object.header.uid == *first {
+            // The namespace was virtual before it was changed: what is in it stays as it was.
+            return Some(self.clone());
         }
         Some(Self {
             cluster: self.cluster.clone(),

@@ -6,6 +6,7 @@ mod verbs;
 use bytes::Bytes;
 use http::header::ALLOW;
 use http::{HeaderValue, Method, Response};
+use machinery::GroupResource;
 
 use super::body::Body;
 use super::negotiate::{self, Offers, Shape};
@@ -83,6 +84,11 @@ impl App {
     fn metrics_page(&self, call: Call<'_>) -> Option<Response<Body>> {
         let ClusterScope::One(cluster) = &call.info.cluster else { return None };
         cluster.is_root().then(|| {
+            let types = self.registry.types();
+            let builtin = |resource: &GroupResource| {
+                types.resource(&resource.group, &resource.resource).is_some()
+            };
+            self.metrics.count_objects(self.registry.objects(), builtin);
             let mut page = text(http::StatusCode::OK, self.metrics.text());
             let media = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
             page.headers_mut().insert(http::header::CONTENT_TYPE, media);

@@ -119,6 +119,11 @@ impl Cache {
         self.inner.read().state.len()
     }
 
+    /// The number of stored objects of each resource, by its part of the key (`core/configmaps`).
+    pub fn counts(&self) -> Vec<(Box<str>, usize)> {
+        self.inner.read().state.counts()
+    }
+
     /// Whether the cache holds no record.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

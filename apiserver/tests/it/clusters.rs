@@ -124,6 +124,20 @@ async fn a_default_object_changes_and_comes_back() {
 }
 
 #[tokio::test]
+async fn what_is_in_a_default_namespace_stays_when_that_is_changed() {
+    let hub = Hub::start().await;
+    create(&hub, &maps("one", "default"), json!({"metadata": {"name": "a"}})).await;
+    let path = format!("{}/kube-root-ca.crt", maps("one", "default"));
+    let first = hub.get(&path).await.json();
+    let patch = Ask::new(Method::PATCH, "/clusters/one/api/v1/namespaces/default")
+        .header("content-type", "application/merge-patch+json")
+        .body(r#"{"metadata":{"labels":{"x":"y"}}}"#);
+    assert_eq!(hub.admin(patch).await.json()["metadata"]["labels"]["x"], "y");
+    assert_eq!(hub.get(&path).await.json(), first);
+    hub.shutdown().await;
+}
+
+#[tokio::test]
 async fn wildcard_reads_show_all_and_name_the_cluster() {
     let hub = Hub::start().await;
     let first = create(&hub, &maps("one", "default"), json!({"metadata": {"name": "a"}})).await;

@@ -10,7 +10,7 @@ use crate::{Expect, Key, KeyPrefix, Revision};
 
 /// Bytes of superseded objects that are kept for watches and pages at a recent revision. With the
 /// 4 MiB of the embedded backend's own buffer this stays well under 32 MB.
-const RECENT_BYTES: usize = 8 << 20;
+const RECENT_BYTES: usize = 6 << 20;
 
 /// Encoded frames are kept for so many events; a watcher further behind encodes for itself.
 const FRAMES: usize = 256;
@@ -32,6 +32,8 @@ pub enum Slot {
 #[derive(Debug)]
 pub(super) struct State {
     slots: Slots,
+    /// Stored objects by resource, for metrics.
+    counts: BTreeMap<Box<str>, usize>,
     revision: Revision,
     recent: VecDeque<Arc<Event>>,
     recent_bytes: usize,
@@ -92,7 +94,11 @@ impl Page {
 impl State {
     pub(super) fn new(slots: Slots, revision: Revision, overlay: Arc<dyn Overlay>) -> Self {
         let recent = VecDeque::new();
-        Self { slots, revision, recent, recent_bytes: 0, recent_after: revision, overlay }
+        let mut counts = BTreeMap::<Box<str>, usize>::new();
+        for (key, _) in slots.iter().filter(|(_, object)| !is_tombstone(object)) {
+            *counts.entry(key.resource_part().into()).or_default() += 1;
+        }
+        Self { slots, counts, revision, recent, recent_bytes: 0, recent_after: revision, overlay }
     }
 
     pub(super) fn revision(&self) -> Revision {
@@ -226,10 +232,13 @@ impl State {
         };
         let before = shown(self, &dependents);
         let previous = self.slot(&key).object();
-        match slot {
+        let is_object = |slot: &Arc<Object>| !is_tombstone(slot);
+        let added = slot.as_ref().is_some_and(is_object);
+        let replaced = match slot {
             Some(object) => self.slots.insert(key.clone(), object),
             None => self.slots.remove(&key),
         };
+        self.count(&key, replaced.as_ref().is_some_and(is_object), added);
         self.revision = self.revision.max(revision);
         let current = self.slot(&key).object();
         let after = shown(self, &dependents);
@@ -256,6 +265,23 @@ impl State {
     /// Notes that nothing happened up to `revision`.
     pub(super) fn advance(&mut self, revision: Revision) {
         self.revision = self.revision.max(revision);
+    }
+
+    /// Stored objects by resource (`core/configmaps`).
+    pub(super) fn counts(&self) -> Vec<(Box<str>, usize)> {
+        self.counts.iter().map(|(resource, count)| (resource.clone(), *count)).collect()
+    }
+
+    fn count(&mut self, key: &Key, before: bool, after: bool) {
+        if before == after {
+            return;
+        }
+        let resource = key.resource_part();
+        if let Some(count) = self.counts.get_mut(resource) {
+            *count = if after { *count + 1 } else { count.saturating_sub(1) };
+        } else if after {
+            self.counts.insert(resource.into(), 1);
+        }
     }
 
     fn remember(&mut self, event: Arc<Event>) {

@@ -269,6 +269,7 @@ async fn virtual_objects_come_and_go_with_their_owner() {
     assert_eq!(fixture.names(&everything()), ["a/ns/owner"]);
     assert_eq!(fixture.cache.slot(&hidden).expect(), Some(Expect::At(gone)));
     assert_eq!(fixture.cache.tombstones(), (gone, vec![hidden.clone()]));
+    assert_eq!(fixture.cache.counts(), [("core/configmaps".into(), 1)], "what is stored and shown");
     fixture.delete("a", "virtual").await;
     fixture.delete("a", "owner").await;
     let expected = ["4: virtual ->virtual", "5: owner o>-", "5: virtual virtual>-"];
