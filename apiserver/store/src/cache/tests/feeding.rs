@@ -7,7 +7,9 @@ use futures::stream::BoxStream;
 use tokio::time::Instant;
 
 use super::*;
-use crate::{CommitError, EmbeddedOptions, EmbeddedStore, Identity, Page};
+use crate::{
+    CommitError, EmbeddedOptions, EmbeddedStore, Identity, Page, Range, Record, WatchMessage,
+};
 
 /// Every event of the resource from the beginning up to `last`, each a put of one key.
 async fn expect_every_revision(watch: &mut Subscription, last: Revision) {

@@ -1,0 +1,168 @@
+//! Following the store: how the cache is loaded, and how changes come in.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use tracing::{debug, error, warn};
+
+use super::state::State;
+use super::{Cache, Inner, Origin, Overlay, overlay};
+use crate::object::Object;
+use crate::{Change, KeyPrefix, Range, ReadError, Record, Revision, Store, WatchMessage};
+
+/// Records that one read of the store takes while the cache loads.
+const LOAD_PAGE: usize = 2000;
+
+/// How long the feeder waits when the store's watch ends a second time without having brought
+/// anything: unnoticed by who waits for a write, and next to no work for a store that is down.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long it waits at most, after doubling: soon enough after a store is back.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+impl Cache {
+    /// Follows the store's watch, for ever.
+    ///
+    /// A watch that ended is resumed at once, as falling behind is ordinary in a burst of writes;
+    /// only ends that repeat without any progress between them are answered with pauses.
+    pub(super) async fn feed(&self) {
+        let mut pause = Duration::ZERO;
+        loop {
+            let after = self.revision();
+            match self.follow(after).await {
+                Ok(()) => warn!(%after, "the store's watch ended without an error"),
+                Err(error @ ReadError::Lagged) => debug!(%after, %error, "resuming"),
+                Err(ReadError::Compacted { oldest }) => {
+                    error!(%after, %oldest, "the cache fell behind the store's history, reloading");
+                    self.reload().await;
+                }
+                Err(error) => warn!(%after, %error, "the store cannot be watched"),
+            }
+            if self.revision() > after {
+                pause = Duration::ZERO;
+                continue;
+            }
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
+            }
+            pause = (pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
+        }
+    }
+
+    /// Takes what one watch of the store delivers, until it ends.
+    async fn follow(&self, after: Revision) -> Result<(), ReadError> {
+        let mut messages = self.store.watch(after).await?;
+        while let Some(message) = messages.next().await {
+            self.take(message?);
+        }
+        Ok(())
+    }
+
+    fn take(&self, message: WatchMessage) {
+        let revision = match message {
+            WatchMessage::Progress(revision) => {
+                let mut inner = self.inner.write();
+                inner.state.advance(revision);
+                inner.watchers.sweep();
+                revision
+            }
+            WatchMessage::Changes(changes) => {
+                let Some(last) = changes.last().map(|change| change.revision) else {
+                    return;
+                };
+                let base = self.store.identity().rv_base;
+                // Parsing happens before the lock: readers wait for the map alone.
+                let changes = changes
+                    .into_iter()
+                    .map(|change| {
+                        let slot = slot_of(&change, base);
+                        (change.key, slot, change.revision)
+                    })
+                    .collect::<Vec<_>>();
+                let mut inner = self.inner.write();
+                let Inner { state, watchers } = &mut *inner;
+                for (key, slot, revision) in changes {
+                    for event in state.apply(key, slot, revision) {
+                        watchers.dispatch(&event);
+                    }
+                }
+                last
+            }
+        };
+        // Events are in the watchers' queues before the revision is seen to be reached.
+        self.applied.send_if_modified(|applied| {
+            let later = revision > *applied;
+            *applied = (*applied).max(revision);
+            later
+        });
+    }
+
+    async fn reload(&self) {
+        match load(self.store.as_ref(), self.overlay.clone()).await {
+            Ok(state) => {
+                let revision = state.revision();
+                let mut inner = self.inner.write();
+                inner.watchers.end_all();
+                inner.state = state;
+                drop(inner);
+                self.applied.send_replace(revision);
+            }
+            Err(error) => error!(%error, "the store cannot be read"),
+        }
+    }
+}
+
+pub(super) async fn load(store: &dyn Store, overlay: Arc<dyn Overlay>) -> Result<State, ReadError> {
+    let base = store.identity().rv_base;
+    let mut slots = overlay::Slots::new();
+    let at = store.revision().await?;
+    let read = |after| {
+        let range = Range { prefix: KeyPrefix::everything(), after, limit: LOAD_PAGE };
+        store.range(range, Some(at))
+    };
+    let mut page = read(None).await?;
+    loop {
+        let last = page.records.last().map(|record| record.key.clone());
+        let records = std::mem::take(&mut page.records);
+        let parse = async {
+            for record in records {
+                let object = slot(&record, base);
+                slots.insert(record.key, object);
+            }
+        };
+        if !page.more {
+            parse.await;
+            return Ok(State::new(slots, at, overlay));
+        }
+        // The store reads the next page in a thread of its own while this one is parsed.
+        let (next, ()) = futures::future::join(read(last), parse).await;
+        page = next?;
+    }
+}
+
+pub(super) fn slot_of(change: &Change, base: u64) -> Option<Arc<Object>> {
+    change.record().map(|record| slot(&record, base))
+}
+
+/// A record as the cache holds it. The log names one that cannot be read.
+pub(super) fn slot(record: &Record, base: u64) -> Arc<Object> {
+    let Record { key, value, revision, created } = record;
+    let hidden = |origin| Object {
+        key: key.clone(),
+        header: machinery::meta::Header::default(),
+        json: bytes::Bytes::new(),
+        revision: *revision,
+        created: *created,
+        origin,
+        memo: crate::object::Memo::new(),
+    };
+    if value.is_empty() {
+        return Arc::new(hidden(Origin::Stored));
+    }
+    let object = Object::new(key.clone(), value, *revision, base, Origin::Stored);
+    Arc::new(object.map(|object| object.created_at(*created)).unwrap_or_else(|error| {
+        error!(%key, %revision, %error, "unreadable record");
+        hidden(Origin::Unreadable)
+    }))
+}
