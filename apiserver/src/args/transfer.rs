@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
+use store::Store;
 use store::embedded::{EmbeddedOptions, EmbeddedStore};
-use store::{Store, transfer};
+use store::transfer::{self, Summary};
 
 /// The store's file under the root directory.
 const FILE: &str = "store.redb";
@@ -72,22 +73,39 @@ impl StoreArgs {
 
 async fn export(path: &Path, file: &Path) -> anyhow::Result<String> {
     anyhow::ensure!(path.try_exists()?, "there is no store at {}", path.display());
-    let out: Box<dyn Write> = if file == Path::new("-") {
-        Box::new(std::io::stdout().lock())
-    } else {
-        // It holds secrets: for the owner alone.
-        let opened =
-            std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
-        Box::new(opened.with_context(|| format!("create {}", file.display()))?)
-    };
+    // Before the file is made: a server that uses the store must leave no empty file behind.
     let store = EmbeddedStore::open(path, EmbeddedOptions::default())
         .with_context(|| format!("open the store {}", path.display()))?;
-    let mut out = std::io::BufWriter::new(out);
-    let summary = transfer::export(store.as_ref(), &mut out).await.context("export")?;
-    let written = out.into_inner().map_err(std::io::IntoInnerError::into_error);
-    written.and_then(|mut out| out.flush()).context("write the export")?;
+    let written = if file == Path::new("-") {
+        write_to(store.as_ref(), &mut std::io::stdout().lock()).await
+    } else {
+        export_to(store.as_ref(), file).await
+    };
     store.close().await;
+    let summary = written?;
     Ok(format!("exported {} records at revision {}", summary.records, summary.revision))
+}
+
+/// Makes a file that is whole and on the disk, or none.
+async fn export_to(store: &dyn Store, file: &Path) -> anyhow::Result<Summary> {
+    // It holds secrets: for the owner alone.
+    let opened = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
+    let mut out = opened.with_context(|| format!("create {}", file.display()))?;
+    let written = match write_to(store, &mut out).await {
+        Ok(summary) => out.sync_all().context("write the export").map(|()| summary),
+        Err(error) => Err(error),
+    };
+    if written.is_err() {
+        std::fs::remove_file(file).with_context(|| format!("remove {}", file.display()))?;
+    }
+    written
+}
+
+async fn write_to(store: &dyn Store, out: &mut impl Write) -> anyhow::Result<Summary> {
+    let mut out = std::io::BufWriter::new(out);
+    let summary = transfer::export(store, &mut out).await.context("export")?;
+    out.flush().context("write the export")?;
+    Ok(summary)
 }
 
 fn import(root: &Path, path: &Path, file: &Path) -> anyhow::Result<String> {

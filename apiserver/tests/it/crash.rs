@@ -2,22 +2,17 @@
 //! resumes misses and repeats nothing.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
 use http_body_util::BodyExt;
-use hyper::client::conn::http2::SendRequest;
-use hyper_util::rt::{TokioExecutor, TokioIo};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tracing::Span;
 
-use crate::client::{Answer, Ask, PATIENCE, connect, pem};
+use crate::client::{Ask, PATIENCE};
+use crate::program::{Client, Program, version};
 
 /// Kills of one run. Each comes at another point of the load.
 const ROUNDS: u64 = 12;
@@ -44,74 +39,6 @@ struct Ledger {
     objects: BTreeMap<String, Known>,
     /// resourceVersions of acknowledged creates and updates.
     acknowledged: Vec<u64>,
-}
-
-struct Program {
-    child: Child,
-    address: SocketAddr,
-    kubeconfig: String,
-}
-
-impl Program {
-    /// Starts the server in `root` and waits until it says where it listens.
-    fn start(root: &Path) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_kcp-apiserver"))
-            .arg("--root-directory")
-            .arg(root)
-            .args(["--secure-port=0", "--log-filter=error"])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let (_, rest) = line.split_once("https://").unwrap_or_else(|| panic!("{line:?}"));
-        let address = rest.split([',', ' ', '\n']).next().unwrap().parse().unwrap();
-        let kubeconfig = std::fs::read_to_string(root.join("admin.kubeconfig")).unwrap();
-        Self { child, address, kubeconfig }
-    }
-
-    fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-
-    async fn client(&self) -> Client {
-        let ca = pem(&self.kubeconfig, "certificate-authority-data");
-        let stream = connect(self.address, &ca, Some(&self.kubeconfig), b"h2").await;
-        let handshake =
-            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
-        let (sender, connection) = handshake.await.unwrap();
-        let tasks = runtime::Tasks::new();
-        drop(tasks.spawn(Span::none(), connection));
-        Client { sender }
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
-}
-
-#[derive(Clone)]
-struct Client {
-    sender: SendRequest<http_body_util::Full<bytes::Bytes>>,
-}
-
-impl Client {
-    /// An answer, or none when the server went away first.
-    async fn ask(&mut self, ask: &Ask) -> Option<Answer> {
-        let work = async {
-            let response = self.sender.send_request(ask.request("https://localhost")).await.ok()?;
-            Answer::whole(response).await
-        };
-        tokio::time::timeout(PATIENCE, work).await.expect("an answer, or the end, in time")
-    }
-}
-
-fn version(object: &Value) -> u64 {
-    object["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
 }
 
 /// Writes until the server is gone.

@@ -11,4 +11,6 @@ mod discovery;
 mod forms;
 mod hostile;
 mod objects;
+mod program;
 mod public;
+mod transfer;
