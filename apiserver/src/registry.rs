@@ -1,6 +1,6 @@
 //! The one generic registry: create, get, list, watch, update, patch and delete for every resource.
 //!
-//! Kinds differ by data ([`ResourceDef`]) and by [`strategy`]s, never by a handler of their own.
+//! Kinds differ by data ([`ResourceDef`]) and by `strategy`s, never by a handler of their own.
 //! The registry knows the store and the catalog, and nothing of HTTP. Start at `create.rs`.
 
 mod answer;
