@@ -7,6 +7,7 @@
 
 mod audit;
 pub(crate) mod body;
+mod coalesce;
 mod encode;
 mod handler;
 mod health;
