@@ -86,12 +86,40 @@ fn without_null_fields(value: &Value) -> bool {
     }
 }
 
+/// Whether null stands in no list, however deep.
+fn without_nulls_in_lists(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.values().all(without_nulls_in_lists),
+        Value::Array(items) => items.iter().all(without_null_fields),
+        _ => true,
+    }
+}
+
 fn without_directives(value: &Value) -> bool {
     match value {
         Value::Object(fields) => {
             fields.iter().all(|(name, v)| !name.starts_with('$') && without_directives(v))
         }
         Value::Array(items) => items.iter().all(without_directives),
+        _ => true,
+    }
+}
+
+/// Whether no list says a thing twice: the same item, or two objects of one name. A patch that does
+/// is taken as it is where there is no list yet, and merged item by item where there is one, so that
+/// the second time differs, upstream as here.
+fn without_repeats(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.values().all(without_repeats),
+        Value::Array(items) => {
+            let same = |a: &Value, b: &Value| {
+                a == b || a.is_object() && b.is_object() && a.get("name") == b.get("name")
+            };
+            let repeats = |(at, item): (usize, &Value)| {
+                items.iter().skip(at + 1).any(|later| same(item, later))
+            };
+            !items.iter().enumerate().any(repeats) && items.iter().all(without_repeats)
+        }
         _ => true,
     }
 }
@@ -104,9 +132,9 @@ proptest! {
 
     #[test]
     fn a_merge_patch_applied_twice_is_applied_once(doc in object(), patch in object()) {
+        // A list that meets an object keeps the nulls of its items, and loses them the next time.
+        prop_assume!(without_nulls_in_lists(&patch));
         let once = merged(&doc, &patch);
-        // A list that met an object keeps the nulls of its objects at first, and only then.
-        prop_assume!(without_null_fields(&once) || !without_null_fields(&doc));
         prop_assert_eq!(merged(&once, &patch), once);
     }
 
@@ -140,7 +168,7 @@ proptest! {
     #[test]
     fn a_strategic_patch_applied_twice_is_applied_once(doc in object(), patch in object()) {
         prop_assume!(without_directives(&patch) && without_directives(&doc));
-        prop_assume!(without_null_fields(&patch));
+        prop_assume!(without_null_fields(&patch) && without_repeats(&patch));
         if let Ok(once) = strategic::apply(&doc, &patch, &Everything)
             && let Ok(twice) = strategic::apply(&once, &patch, &Everything)
         {
