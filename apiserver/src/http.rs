@@ -7,7 +7,6 @@
 
 mod audit;
 pub(crate) mod body;
-mod coalesce;
 mod encode;
 mod handler;
 mod health;

@@ -21,7 +21,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Span, debug, warn};
 
 use super::App;
-use super::coalesce::coalesce;
 use super::stall::StallGuard;
 
 /// Time for a TLS handshake.
@@ -124,20 +123,19 @@ async fn serve(
         let (app, peer) = (app.clone(), peer.clone());
         async move { Ok::<_, Infallible>(app.serve(&peer, request).await) }
     });
-    if http2 {
-        let (stream, flusher) = coalesce(stream);
-        let connection = http2_settings(tasks).serve_connection(TokioIo::new(stream), service);
+    let io = TokioIo::new(stream);
+    let ended = if http2 {
+        let connection = http2_settings(tasks).serve_connection(io, service);
         let mut connection = pin!(connection);
-        return tokio::select! {
-            ended = flusher.drive(connection.as_mut()) => ended,
+        tokio::select! {
+            ended = connection.as_mut() => ended,
             () = stop.cancelled() => {
                 connection.as_mut().graceful_shutdown();
-                flusher.drive(connection).await
+                connection.await
             }
-        };
-    }
-    let ended = {
-        let connection = http1_settings().serve_connection(TokioIo::new(stream), service);
+        }
+    } else {
+        let connection = http1_settings().serve_connection(io, service);
         let mut connection = pin!(connection);
         tokio::select! {
             ended = connection.as_mut() => ended,
