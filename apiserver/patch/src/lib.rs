@@ -1,7 +1,8 @@
-//! The three patch formats of a Kubernetes API server, as pure functions over JSON values.
+//! The patch formats of a Kubernetes API server, as pure functions over JSON values.
 //!
 //! - [`json`]: RFC 6902, a list of operations;
 //! - [`merge`]: RFC 7396, a partial document;
+//! - [`apply`]: server-side apply, with the ownership of fields that every write keeps;
 //! - [`strategic`]: the server half of strategic merge patch, a partial document whose lists merge
 //!   by keys that the schema declares.
 //!
@@ -10,6 +11,7 @@
 //! documents hold, nothing here panics, recursion ends at [`MAX_DEPTH`], and the work is bounded
 //! by the size of the inputs (JSON patches, which could do more, have budgets of their own).
 
+pub mod apply;
 mod depth;
 mod error;
 mod golang;
