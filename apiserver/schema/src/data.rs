@@ -36,6 +36,39 @@ static FILES: &[&str] = types![
     "types/io.k8s.kube-aggregator.pkg.apis.apiregistration.v1",
 ];
 
+/// The kinds that the server doesn't serve by itself, of the release that it follows: files of their
+/// own, with all types that they use, so that a server without imported types reads none of them.
+static KNOWN: &[&str] = types![
+    "known/io.k8s.api.admissionregistration.v1",
+    "known/io.k8s.api.admissionregistration.v1alpha1",
+    "known/io.k8s.api.admissionregistration.v1beta1",
+    "known/io.k8s.api.apiserverinternal.v1alpha1",
+    "known/io.k8s.api.apps.v1",
+    "known/io.k8s.api.autoscaling.v1",
+    "known/io.k8s.api.autoscaling.v2",
+    "known/io.k8s.api.batch.v1",
+    "known/io.k8s.api.certificates.v1alpha1",
+    "known/io.k8s.api.certificates.v1beta1",
+    "known/io.k8s.api.coordination.v1alpha2",
+    "known/io.k8s.api.coordination.v1beta1",
+    "known/io.k8s.api.core.v1",
+    "known/io.k8s.api.discovery.v1",
+    "known/io.k8s.api.networking.v1",
+    "known/io.k8s.api.networking.v1beta1",
+    "known/io.k8s.api.node.v1",
+    "known/io.k8s.api.policy.v1",
+    "known/io.k8s.api.resource.v1",
+    "known/io.k8s.api.resource.v1alpha3",
+    "known/io.k8s.api.resource.v1beta1",
+    "known/io.k8s.api.resource.v1beta2",
+    "known/io.k8s.api.scheduling.v1",
+    "known/io.k8s.api.scheduling.v1alpha2",
+    "known/io.k8s.api.storage.v1",
+    "known/io.k8s.api.storage.v1beta1",
+    "known/io.k8s.api.storagemigration.v1beta1",
+    "known/io.k8s.apimachinery.pkg.apis.meta.v1",
+];
+
 static DEFAULTS: &str = include_str!("../data/defaults.json");
 
 /// What the type of one group, version and kind is.
@@ -87,17 +120,27 @@ struct RawField {
 
 /// Reads all built-in types.
 pub(crate) fn read() -> (Pool, Vec<KindEntry>) {
+    read_files(FILES, DEFAULTS)
+}
+
+/// Reads the known types that aren't built in. They have no defaults: those of imported types come
+/// with their schemas.
+pub(crate) fn read_known() -> (Pool, Vec<KindEntry>) {
+    read_files(KNOWN, "{}")
+}
+
+fn read_files(files: &[&'static str], defaults: &'static str) -> (Pool, Vec<KindEntry>) {
     let mut hasher = Sha256::new();
     let mut raw: Vec<RawType> = Vec::new();
-    for text in FILES {
+    for text in files {
         hasher.update(text);
         let file: Vec<RawType> =
             serde_json::from_str(text).expect("the data files are well formed");
         raw.extend(file);
     }
-    hasher.update(DEFAULTS);
+    hasher.update(defaults);
     let mut defaults: HashMap<&'static str, Vec<Rule>> =
-        serde_json::from_str(DEFAULTS).expect("the defaults are well formed");
+        serde_json::from_str(defaults).expect("the defaults are well formed");
 
     let numbers: HashMap<&str, TypeId> =
         raw.iter().map(|t| t.name).zip((0..).map(TypeId)).collect();

@@ -9,6 +9,7 @@ pub mod coerce;
 mod data;
 pub mod default;
 pub mod jsonpath;
+pub mod known;
 mod merge;
 pub mod model;
 pub mod openapi;

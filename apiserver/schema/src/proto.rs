@@ -23,6 +23,7 @@ use machinery::Gvk;
 use serde_json::{Map, Value};
 
 use crate::coerce::CoerceMode;
+use crate::model::Schema;
 use crate::types::Types;
 use decode::Decoder;
 use encode::Encoder;
@@ -147,7 +148,14 @@ pub fn decode_envelope(body: &[u8]) -> Result<Envelope<'_>, ProtoError> {
 /// # Errors
 /// [`ProtoError::UnknownKind`], or whatever is wrong with the message.
 pub fn decode(types: &Types, gvk: &Gvk, raw: &[u8]) -> Result<Value, ProtoError> {
-    let schema = types.kind(gvk).ok_or_else(|| unknown_kind(gvk))?;
+    decode_as(types.kind(gvk).ok_or_else(|| unknown_kind(gvk))?, gvk, raw)
+}
+
+/// Decodes the message of an object of this type, as [`decode`] does.
+///
+/// # Errors
+/// Whatever is wrong with the message.
+pub fn decode_as(schema: &Schema, gvk: &Gvk, raw: &[u8]) -> Result<Value, ProtoError> {
     let mut object = Map::new();
     Decoder::new(schema.pool()).message(schema.root(), raw, &mut object, 1)?;
     object.insert("apiVersion".into(), gvk.group_version.to_string().into());
@@ -164,9 +172,17 @@ pub fn decode(types: &Types, gvk: &Gvk, raw: &[u8]) -> Result<Value, ProtoError>
 /// # Errors
 /// [`ProtoError::UnknownKind`], or [`ProtoError::Value`] when the object isn't canonical.
 pub fn encode(types: &Types, gvk: &Gvk, object: &Value) -> Result<Vec<u8>, ProtoError> {
-    let schema = types.kind(gvk).ok_or_else(|| unknown_kind(gvk))?;
+    encode_as(types.kind(gvk).ok_or_else(|| unknown_kind(gvk))?, object)
+}
+
+/// Encodes a canonical object of this type, as [`encode`] does.
+///
+/// # Errors
+/// [`ProtoError::Value`] when the object isn't canonical.
+pub fn encode_as(schema: &Schema, object: &Value) -> Result<Vec<u8>, ProtoError> {
     let Value::Object(object) = object else {
-        return Err(ProtoError::Value(format!("{} is no object", gvk.kind)));
+        let name = schema.root_struct().short_name();
+        return Err(ProtoError::Value(format!("{name} is no object")));
     };
     let mut encoder = Encoder::new(schema.pool());
     encoder.message(schema.root(), Some(object))?;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use crate::jsonpath::JsonPath;
+pub use crate::known::resource as known;
 use crate::table::{CellRule, Column};
 
 /// A resource: names, versions, verbs and rules.
@@ -169,6 +170,9 @@ pub struct FieldSelector {
     pub label: Arc<str>,
     /// Where the value is; the first path that holds a text that isn't empty counts.
     pub paths: Vec<JsonPath>,
+    /// The value of an object that has none, where Go would see a number or a boolean.
+    #[serde(default)]
+    pub absent: Arc<str>,
 }
 
 /// The resource whose objects are shown.
@@ -249,10 +253,10 @@ impl Verb {
 // === impl FieldSelector ===
 
 impl FieldSelector {
-    /// The value that a selector compares; empty when the object has none.
-    pub fn value<'v>(&self, object: &'v serde_json::Value) -> std::borrow::Cow<'v, str> {
+    /// The value that a selector compares; [`FieldSelector::absent`] when the object has none.
+    pub fn value<'v>(&'v self, object: &'v serde_json::Value) -> std::borrow::Cow<'v, str> {
         let texts = self.paths.iter().filter_map(|path| path.first(object)).map(crate::table::text);
-        texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
+        texts.into_iter().find(|text| !text.is_empty()).unwrap_or(self.absent.as_ref().into())
     }
 }
 

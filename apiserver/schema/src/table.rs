@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use machinery::selector::LabelSelector;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -47,6 +48,44 @@ pub enum CellRule {
         /// Where.
         path: JsonPath,
         /// What an absent value shows; an empty text if not given.
+        #[serde(default = "nothing")]
+        absent: Value,
+    },
+    /// The first value at a path as text: numbers too.
+    Text {
+        /// Where.
+        path: JsonPath,
+        /// What an absent value shows.
+        #[serde(default)]
+        absent: Arc<str>,
+    },
+    /// All values at a path as texts, with commas between them.
+    Join {
+        /// Where.
+        path: JsonPath,
+        /// What is shown when there is none.
+        #[serde(default)]
+        absent: Arc<str>,
+    },
+    /// Two numbers, as `1/3`; absent ones are 0.
+    Ratio(JsonPath, JsonPath),
+    /// A map of labels, as `a=b,c=d`; `<none>` without any.
+    Labels(JsonPath),
+    /// A label selector as text.
+    Selector {
+        /// Where.
+        path: JsonPath,
+        /// What is shown when it has no conditions, or isn't there.
+        #[serde(default)]
+        empty: Arc<str>,
+        /// What is shown when it is wrong.
+        invalid: Arc<str>,
+    },
+    /// As `Age`, but another text when there is no time.
+    Since {
+        /// Where.
+        path: JsonPath,
+        /// What an absent time shows.
         #[serde(default)]
         absent: Arc<str>,
     },
@@ -58,6 +97,14 @@ pub enum CellRule {
     Age(JsonPath),
     /// Something computed.
     Call(Function),
+}
+
+/// The columns that clients know of an imported type, `None` for types that nobody knows.
+///
+/// They hold for the versions of the release that this server follows.
+pub fn known_columns(group: &str, plural: &str, version: &str) -> Option<Arc<[Column]>> {
+    let known = crate::known::resource(group, plural)?;
+    known.versions.iter().any(|v| &**v == version).then(|| known.columns.clone())
 }
 
 /// A column as clients see it (`TableColumnDefinition`).
@@ -94,9 +141,33 @@ impl Column {
 
     fn cell(&self, object: &Value, now: Timestamp) -> Value {
         match &self.cell {
-            CellRule::Path { path, absent } => {
-                path.first(object).cloned().unwrap_or_else(|| Value::String(absent.to_string()))
+            CellRule::Path { path, absent } => present(path, object).unwrap_or(absent).clone(),
+            CellRule::Text { path, absent } => {
+                Value::String(present(path, object).map_or(absent.to_string(), |v| text(v).into()))
             }
+            CellRule::Join { path, absent } => {
+                let texts: Vec<_> = path.find(object).into_iter().map(text).collect();
+                Value::String(if texts.is_empty() { absent.to_string() } else { texts.join(",") })
+            }
+            CellRule::Ratio(first, second) => {
+                let number = |path| present(path, object).and_then(Value::as_i64).unwrap_or(0);
+                Value::String(format!("{}/{}", number(first), number(second)))
+            }
+            CellRule::Labels(path) => {
+                Value::String(function::labels(path.first(object).unwrap_or(&Value::Null)))
+            }
+            CellRule::Selector { path, empty, invalid } => {
+                let value = path.first(object).unwrap_or(&Value::Null);
+                Value::String(match LabelSelector::from_value(value) {
+                    Err(_) => invalid.to_string(),
+                    Ok(selector) if selector.requirements().is_empty() => empty.to_string(),
+                    Ok(selector) => selector.to_string(),
+                })
+            }
+            CellRule::Since { path, absent } => Value::String(match present(path, object) {
+                None => absent.to_string(),
+                time => age::since(time, now),
+            }),
             CellRule::Typed(path) => {
                 path.first(object).map_or(Value::Null, |value| typed(&self.kind, value, now))
             }
@@ -120,8 +191,17 @@ impl CellRule {
     /// The value at a path that is known to be right.
     pub(crate) fn path(path: &'static str) -> Self {
         let path = JsonPath::parse(path).expect("paths in the code are well formed");
-        Self::Path { path, absent: "".into() }
+        Self::Path { path, absent: nothing() }
     }
+}
+
+fn nothing() -> Value {
+    Value::String(String::new())
+}
+
+/// The first value at a path, unless it is null.
+fn present<'v>(path: &JsonPath, object: &'v Value) -> Option<&'v Value> {
+    path.first(object).filter(|value| !value.is_null())
 }
 
 /// A CRD's cell: values of another type than the column's are not shown.

@@ -1,4 +1,4 @@
-//! All built-in types and resources.
+//! All built-in types and resources, and the types that are known beyond them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -29,15 +29,40 @@ impl Types {
         BUILTIN.clone()
     }
 
+    /// The schema of any kind of the Kubernetes release that this server follows, lists included:
+    /// the built-in one, else the known one.
+    ///
+    /// An imported type has its facts from here (protobuf numbers, what Go writes, patch
+    /// strategies); its fields may be more, since its schema comes from a cluster of another
+    /// release. The known types are read when the first of them is asked for.
+    pub fn known(gvk: &Gvk) -> Option<Arc<Schema>> {
+        let found = |types: &Self| types.kinds.get(gvk).cloned();
+        found(&Self::builtin()).or_else(|| found(&Self::beyond()))
+    }
+
+    /// The kinds that the server doesn't serve by itself, with the types that they use; no
+    /// resources. Read when it is first asked for.
+    pub fn beyond() -> Arc<Self> {
+        static BEYOND: LazyLock<Arc<Types>> =
+            LazyLock::new(|| Arc::new(Types::compile(data::read_known(), Vec::new())));
+        BEYOND.clone()
+    }
+
     fn read() -> Self {
-        let (pool, entries) = data::read();
+        Self::compile(data::read(), resource::builtin())
+    }
+
+    fn compile(
+        (pool, entries): (Pool, Vec<data::KindEntry>),
+        resources: Vec<Arc<ResourceDef>>,
+    ) -> Self {
         let pool = Arc::new(pool);
         let kinds = entries.into_iter().map(|entry| {
             let [group, version, kind] = entry.gvk;
             let schema = Schema::new(pool.clone(), entry.id);
             (GroupVersion::new(group, version).kind(kind), Arc::new(schema))
         });
-        Self { kinds: kinds.collect(), resources: resource::builtin(), pool }
+        Self { kinds: kinds.collect(), resources, pool }
     }
 
     /// The schema of a kind, lists (`ConfigMapList`) included.

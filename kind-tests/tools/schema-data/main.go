@@ -4,9 +4,12 @@
 // reflection) and the OpenAPI v3 documents that a kube-apiserver of the same release publishes
 // (required fields, defaults, patch and list markers). Only facts are kept, never a description.
 //
-// Usage: go run . -out ../../../apiserver/schema/data/types
+// There are two sets: the kinds that the server serves by itself (`types`), and all others that the
+// release serves (`known`), which are read when a server holds such a type as an imported one.
 //
-// To know a further kind, add a line to `wanted` in groups.go.
+// Usage: go run . -out ../../../apiserver/schema/data
+//
+// To serve a further kind, add a line to `wanted` in groups.go.
 package main
 
 import (
@@ -26,7 +29,7 @@ import (
 )
 
 func main() {
-	out := flag.String("out", "../../../apiserver/schema/data/types", "folder of the data files")
+	out := flag.String("out", "../../../apiserver/schema/data", "folder of the data files")
 	flag.Parse()
 	if err := run(*out); err != nil {
 		log.Fatal(err)
@@ -42,7 +45,7 @@ func run(out string) error {
 	for _, add := range builders {
 		utilruntime.Must(add(scheme))
 	}
-	g := &generator{published: published, types: map[reflect.Type]*typeFacts{}}
+	g := newGenerator(published)
 	for _, w := range wanted {
 		for _, kind := range w.kinds {
 			gvk := w.gv.WithKind(kind)
@@ -62,13 +65,21 @@ func run(out string) error {
 			return err
 		}
 	}
-	return write(out, g.types)
+	if err := write(filepath.Join(out, "types"), g.types); err != nil {
+		return err
+	}
+	known := newGenerator(published)
+	if err := known.addKnown(); err != nil {
+		return err
+	}
+	return write(filepath.Join(out, "known"), known.types)
 }
 
 // write puts the types of each Go package into one file, one type a line.
 func write(out string, types map[reflect.Type]*typeFacts) error {
 	files := map[string][]*typeFacts{}
 	for _, facts := range types {
+		slices.SortFunc(facts.Kinds, func(a, b [3]string) int { return slices.Compare(a[:], b[:]) })
 		pkg := facts.Name[:strings.LastIndex(facts.Name, ".")]
 		files[pkg] = append(files[pkg], facts)
 	}

@@ -1,7 +1,11 @@
-//! Cells that are computed, named in `data/resources.json`.
+//! Cells that are computed, named in `data/resources.json` and `data/known-resources.json`.
 
-use std::collections::BTreeSet;
-use std::fmt::Write as _;
+mod admission;
+mod event;
+mod network;
+mod pod;
+mod storage;
+mod workload;
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -41,47 +45,207 @@ pub enum Function {
     ApiServiceTarget,
     /// Whether an APIService is available, and if not, why.
     ApiServiceAvailable,
+    /// How many of a pod's containers are ready, sidecars among them, as `1/2`.
+    PodReady,
+    /// A pod's state in one word, as `Running`, `CrashLoopBackOff` or `Init:1/2`.
+    PodStatus,
+    /// How often a pod's containers were restarted, as `3 (5m ago)`.
+    PodRestarts,
+    /// How many of a pod's readiness gates are open, as `0/1`.
+    PodReadinessGates,
+    /// A Job's state in one word.
+    JobStatus,
+    /// How many pods of a Job succeeded, as `1/3` or `1/1 of 2`.
+    JobCompletions,
+    /// How long a Job took, or runs already.
+    JobDuration,
+    /// Whether a CronJob is suspended, as a word.
+    CronJobSuspend,
+    /// What a revision belongs to, as `daemonset.apps/proxy`.
+    RevisionController,
+    /// What an autoscaler scales, as `Deployment/web`.
+    ScaleTarget,
+    /// What an autoscaler measures and wants, as `cpu: 30%/80%`.
+    ScaleMetrics,
+    /// A node's state, as `Ready,SchedulingDisabled`.
+    NodeStatus,
+    /// A node's roles, from its labels.
+    NodeRoles,
+    /// A node's kernel and architecture.
+    NodeKernel,
+    /// The hosts of an Ingress, the first three.
+    IngressHosts,
+    /// The addresses of the load balancers of an Ingress.
+    IngressAddress,
+    /// The ports of an Ingress: 443 too if it has certificates.
+    IngressPorts,
+    /// The name of an IngressClass, with a mark if it is the default.
+    IngressClassName,
+    /// The parameters of an IngressClass, as `Kind.group/name`.
+    IngressClassParameters,
+    /// The addresses and ports of Endpoints, the first three.
+    Endpoints,
+    /// The ports of an EndpointSlice, the first three.
+    SlicePorts,
+    /// The addresses of an EndpointSlice, the first three.
+    SliceEndpoints,
+    /// What an IPAddress belongs to, as `services/default/kubernetes`.
+    AddressParent,
+    /// The phase of a volume or claim, or that it is being deleted.
+    VolumePhase,
+    /// The class of a volume or claim.
+    VolumeClass,
+    /// The access modes of a volume, as `RWO,ROX`.
+    VolumeAccessModes,
+    /// The size of a volume.
+    VolumeCapacity,
+    /// The claim of a volume, as `namespace/name`.
+    VolumeClaim,
+    /// The size that a claim got.
+    ClaimCapacity,
+    /// The access modes that a claim got.
+    ClaimAccessModes,
+    /// The name of a StorageClass, with a mark if it is the default.
+    StorageClassName,
+    /// The audiences of the tokens that a CSIDriver wants.
+    TokenAudiences,
+    /// What a quota counts without limits, as `pods: 1/10`.
+    QuotaRequests,
+    /// What a quota counts of limits.
+    QuotaLimits,
+    /// The state of a ResourceClaim, as `allocated,reserved`.
+    ResourceClaimState,
+    /// All devices of the pools that a request asked for.
+    PoolTotal,
+    /// The available ones among them.
+    PoolAvailable,
+    /// The allocated ones among them.
+    PoolAllocated,
+    /// The unavailable ones among them.
+    PoolUnavailable,
+    /// How many pools are described wrongly.
+    PoolErrors,
+    /// How far a request for pools has come.
+    PoolStatus,
+    /// When a request for pools was answered.
+    PoolCompleted,
+    /// The API servers and their encoding versions, the first three.
+    StorageVersions,
 }
 
 const NONE: &str = "<none>";
 /// Why writing to a text can't fail.
 const ENDLESS: &str = "a String takes any text";
 
+/// The annotations that make a StorageClass the default one.
+const DEFAULT_STORAGE: [&str; 2] = [
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+];
+/// The annotation that makes an IngressClass the default one.
+const DEFAULT_INGRESS: [&str; 1] = ["ingressclass.kubernetes.io/is-default-class"];
+
 // === impl Function ===
 
 impl Function {
     pub(super) fn cell(self, object: &Value, now: Timestamp) -> Value {
-        let text = match self {
-            Self::EventLastSeen => last_seen(object, now),
-            Self::EventFirstSeen => first_seen(object, now),
-            Self::EventObject => event_object(object),
-            Self::EventSource => event_source(object),
-            Self::EventCount => return Value::from(event_count(object)),
-            Self::EventMessage => {
-                either(object, &["message", "note"]).as_str().unwrap_or_default().trim().to_owned()
-            }
+        if self == Self::EventCount {
+            return Value::from(event::count(object));
+        }
+        Value::String(self.built_in(object, now).unwrap_or_else(|| self.imported(object, now)))
+    }
+
+    /// Cells of the kinds that the server always serves.
+    fn built_in(self, object: &Value, now: Timestamp) -> Option<String> {
+        Some(match self {
+            Self::EventLastSeen => event::last_seen(object, now),
+            Self::EventFirstSeen => event::first_seen(object, now),
+            Self::EventObject => event::about(object),
+            Self::EventSource => event::source(object),
+            Self::EventMessage => event::message(object),
             Self::ServiceClusterIp => {
-                let ips = at(object, "spec").get("clusterIPs");
-                let first = ips.and_then(|ips| ips.get(0)).and_then(Value::as_str);
-                first.unwrap_or(NONE).to_owned()
+                let ips = items(at(at(object, "spec"), "clusterIPs"));
+                ips.first().and_then(Value::as_str).unwrap_or(NONE).to_owned()
             }
-            Self::ServiceExternalIp => external_ip(object),
-            Self::ServicePorts => ports(object),
-            Self::ServiceSelector => selector(at(at(object, "spec"), "selector")),
-            Self::ParamKind => match at(object, "spec").get("paramKind") {
+            Self::ServiceExternalIp => network::external_ip(object),
+            Self::ServicePorts => network::ports(object),
+            Self::ServiceSelector => labels(at(at(object, "spec"), "selector")),
+            Self::ParamKind => match get(at(object, "spec"), "paramKind") {
                 None => "<unset>".to_owned(),
                 Some(kind) => format!("{}/{}", str_at(kind, "apiVersion"), str_at(kind, "kind")),
             },
-            Self::ParamRef => param_ref(at(object, "spec")),
-            Self::ApiServiceTarget => match at(object, "spec").get("service") {
+            Self::ParamRef => admission::param_ref(at(object, "spec")),
+            Self::ApiServiceTarget => match get(at(object, "spec"), "service") {
                 None => "Local".to_owned(),
                 Some(target) => {
                     format!("{}/{}", str_at(target, "namespace"), str_at(target, "name"))
                 }
             },
-            Self::ApiServiceAvailable => available(object),
-        };
-        Value::String(text)
+            Self::ApiServiceAvailable => admission::available(object),
+            _ => return None,
+        })
+    }
+
+    /// Cells of the kinds that a server may have imported.
+    fn imported(self, object: &Value, now: Timestamp) -> String {
+        match self {
+            Self::PodReady => pod::ready(object),
+            Self::PodStatus => pod::status(object),
+            Self::PodRestarts => pod::restarts(object, now),
+            Self::PodReadinessGates => pod::readiness_gates(object),
+            Self::JobStatus => workload::job_status(object),
+            Self::JobCompletions => workload::job_completions(object),
+            Self::JobDuration => workload::job_duration(object, now),
+            Self::CronJobSuspend => workload::suspended(object),
+            Self::RevisionController => workload::revision_controller(object),
+            Self::ScaleTarget => workload::scale_target(object),
+            Self::ScaleMetrics => workload::metrics(object),
+            Self::NodeStatus => workload::node_status(object),
+            Self::NodeRoles => workload::node_roles(object),
+            Self::NodeKernel => workload::node_kernel(object),
+            Self::IngressHosts => network::ingress_hosts(object),
+            Self::IngressAddress => network::ingress_address(object),
+            Self::IngressPorts => network::ingress_ports(object),
+            Self::IngressClassName => storage::class_name(object, &DEFAULT_INGRESS),
+            Self::IngressClassParameters => network::class_parameters(object),
+            Self::Endpoints => network::endpoints(object),
+            Self::SlicePorts => network::slice_ports(object),
+            Self::SliceEndpoints => network::slice_endpoints(object),
+            Self::AddressParent => network::address_parent(object),
+            Self::VolumePhase => storage::phase(object),
+            Self::VolumeClass => storage::class(object),
+            Self::VolumeAccessModes => storage::access_modes(at(at(object, "spec"), "accessModes")),
+            Self::VolumeCapacity => storage::volume_capacity(object),
+            Self::VolumeClaim => storage::volume_claim(object),
+            Self::ClaimCapacity => storage::claim_capacity(object),
+            Self::ClaimAccessModes => storage::claim_access_modes(object),
+            Self::StorageClassName => storage::class_name(object, &DEFAULT_STORAGE),
+            Self::TokenAudiences => storage::token_audiences(object),
+            Self::QuotaRequests => storage::quota(object, false),
+            Self::QuotaLimits => storage::quota(object, true),
+            Self::ResourceClaimState => storage::resource_claim(object),
+            Self::PoolTotal => storage::pool_sum(object, "totalDevices"),
+            Self::PoolAvailable => storage::pool_sum(object, "availableDevices"),
+            Self::PoolAllocated => storage::pool_sum(object, "allocatedDevices"),
+            Self::PoolUnavailable => storage::pool_sum(object, "unavailableDevices"),
+            Self::PoolErrors => storage::pool_errors(object),
+            Self::PoolStatus => storage::pool_status(object),
+            Self::PoolCompleted => match storage::pool_outcome(object) {
+                Some(c) if str_at(c, "type") == "Complete" => {
+                    age::since(get(c, "lastTransitionTime"), now)
+                }
+                _ => NONE.to_owned(),
+            },
+            Self::StorageVersions => {
+                let entry = |v: &Value| {
+                    format!("{}={}", str_at(v, "apiServerID"), str_at(v, "encodingVersion"))
+                };
+                network::some_of(
+                    items(at(at(object, "status"), "storageVersions")).iter().map(entry),
+                )
+            }
+            _ => String::new(),
+        }
     }
 }
 
@@ -90,155 +254,39 @@ fn at<'v>(value: &'v Value, name: &str) -> &'v Value {
     value.get(name).unwrap_or(&Value::Null)
 }
 
+/// A member that isn't null.
+fn get<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
+    value.get(name).filter(|member| !member.is_null())
+}
+
 fn str_at<'v>(value: &'v Value, name: &str) -> &'v str {
     at(value, name).as_str().unwrap_or_default()
 }
 
-/// The first member of these names that isn't null: the two event APIs differ in names.
-fn either<'v>(value: &'v Value, names: &[&str]) -> &'v Value {
-    names.iter().map(|name| at(value, name)).find(|v| !v.is_null()).unwrap_or(&Value::Null)
+fn number(value: &Value, name: &str) -> i64 {
+    at(value, name).as_i64().unwrap_or_default()
 }
 
-fn first_seen(object: &Value, now: Timestamp) -> String {
-    let names = ["firstTimestamp", "deprecatedFirstTimestamp", "eventTime"];
-    age::since(Some(either(object, &names)), now)
+/// The items of a list, none if it isn't one.
+fn items(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-fn last_seen(object: &Value, now: Timestamp) -> String {
-    if let Some(series) = object.get("series") {
-        return age::since(series.get("lastObservedTime"), now);
-    }
-    match either(object, &["lastTimestamp", "deprecatedLastTimestamp"]) {
-        Value::Null => first_seen(object, now),
-        time => age::since(Some(time), now),
-    }
-}
-
-fn event_object(object: &Value) -> String {
-    let about = either(object, &["involvedObject", "regarding"]);
-    let kind = str_at(about, "kind").to_lowercase();
-    match str_at(about, "name") {
-        "" => kind,
-        name => format!("{kind}/{name}"),
-    }
-}
-
-fn event_source(object: &Value) -> String {
-    let source = either(object, &["source", "deprecatedSource"]);
-    let first = |in_source: &str, names: &[&str]| match str_at(source, in_source) {
-        "" => either(object, names).as_str().unwrap_or_default().to_owned(),
-        text => text.to_owned(),
-    };
-    let component = first("component", &["reportingComponent", "reportingController"]);
-    match first("host", &["reportingInstance"]) {
-        host if host.is_empty() => component,
-        host => format!("{component}, {host}"),
-    }
-}
-
-fn event_count(object: &Value) -> i64 {
-    if let Some(series) = object.get("series") {
-        return at(series, "count").as_i64().unwrap_or_default();
-    }
-    // Events of the newer API carry no count.
-    match either(object, &["count", "deprecatedCount"]).as_i64().unwrap_or_default() {
-        0 => 1,
-        count => count,
-    }
+/// Whether a condition in the status is true; the first of its type counts.
+fn has_condition(object: &Value, name: &str) -> bool {
+    let conditions = items(at(at(object, "status"), "conditions"));
+    let found = conditions.iter().find(|c| str_at(c, "type") == name);
+    found.is_some_and(|c| str_at(c, "status") == "True")
 }
 
 fn strings(value: &Value) -> impl Iterator<Item = &str> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
-fn external_ip(object: &Value) -> String {
-    let spec = at(object, "spec");
-    let external: Vec<&str> = strings(at(spec, "externalIPs")).collect();
-    match str_at(spec, "type") {
-        "ClusterIP" | "NodePort" if external.is_empty() => NONE.to_owned(),
-        "ClusterIP" | "NodePort" => external.join(","),
-        "LoadBalancer" => {
-            let ingress = at(at(at(object, "status"), "loadBalancer"), "ingress");
-            let address = |entry| match str_at(entry, "ip") {
-                "" => str_at(entry, "hostname"),
-                ip => ip,
-            };
-            let entries = ingress.as_array().into_iter().flatten().map(address);
-            let sorted: BTreeSet<&str> = entries.filter(|a| !a.is_empty()).collect();
-            match sorted.into_iter().chain(external).collect::<Vec<_>>().join(",") {
-                none if none.is_empty() => "<pending>".to_owned(),
-                all => all,
-            }
-        }
-        "ExternalName" => str_at(spec, "externalName").to_owned(),
-        _ => "<unknown>".to_owned(),
-    }
-}
-
-fn ports(object: &Value) -> String {
-    let mut text = String::new();
-    for port in at(at(object, "spec"), "ports").as_array().into_iter().flatten() {
-        if !text.is_empty() {
-            text.push(',');
-        }
-        write!(text, "{}", at(port, "port").as_i64().unwrap_or_default()).expect(ENDLESS);
-        if let node @ 1.. = at(port, "nodePort").as_i64().unwrap_or_default() {
-            write!(text, ":{node}").expect(ENDLESS);
-        }
-        write!(text, "/{}", str_at(port, "protocol")).expect(ENDLESS);
-    }
-    if text.is_empty() { NONE.to_owned() } else { text }
-}
-
-fn selector(value: &Value) -> String {
+/// A map of labels, as `a=b,c=d`.
+pub(super) fn labels(value: &Value) -> String {
     let pairs = value.as_object().into_iter().flatten();
     let texts: Vec<String> =
         pairs.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
     if texts.is_empty() { NONE.to_owned() } else { texts.join(",") }
-}
-
-fn param_ref(spec: &Value) -> String {
-    let Some(param) = spec.get("paramRef") else { return "<unset>".to_owned() };
-    match (str_at(param, "namespace"), str_at(param, "name")) {
-        ("", "") => match param.get("selector") {
-            None => "<unset>".to_owned(),
-            Some(labels) => printed_selector(labels),
-        },
-        (_, "") => "<unset>".to_owned(),
-        // A name without namespace may mean any namespace, or a parameter without one.
-        ("", name) => format!("*/{name}"),
-        (namespace, name) => format!("{namespace}/{name}"),
-    }
-}
-
-/// A label selector as Go prints the struct, which is what upstream shows here.
-fn printed_selector(labels: &Value) -> String {
-    let mut text = String::from("&LabelSelector{MatchLabels:map[string]string{");
-    for (key, value) in at(labels, "matchLabels").as_object().into_iter().flatten() {
-        write!(text, "{key}: {},", value.as_str().unwrap_or_default()).expect(ENDLESS);
-    }
-    text.push_str("},MatchExpressions:[]LabelSelectorRequirement{");
-    for rule in at(labels, "matchExpressions").as_array().into_iter().flatten() {
-        let values: Vec<&str> = strings(at(rule, "values")).collect();
-        let (key, operator) = (str_at(rule, "key"), str_at(rule, "operator"));
-        let values = values.join(" ");
-        write!(
-            text,
-            "LabelSelectorRequirement{{Key:{key},Operator:{operator},Values:[{values}],}},"
-        )
-        .expect(ENDLESS);
-    }
-    text.push_str("},}");
-    text
-}
-
-fn available(object: &Value) -> String {
-    let conditions = at(at(object, "status"), "conditions").as_array();
-    let condition = conditions.into_iter().flatten().find(|c| str_at(c, "type") == "Available");
-    let Some(condition) = condition else { return "Unknown".to_owned() };
-    match (str_at(condition, "status"), str_at(condition, "reason")) {
-        ("True", _) => "True".to_owned(),
-        (status, "") => status.to_owned(),
-        (status, reason) => format!("{status} ({reason})"),
-    }
 }

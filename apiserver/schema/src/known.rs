@@ -1,0 +1,66 @@
+//! What clients expect of the resource types that a server may have imported, beyond their schemas.
+//!
+//! A type of a physical cluster is held as a CRD, which can't say how names are checked, when the
+//! generation grows, which fields lists are selected by, or what `kubectl get` prints. For types of
+//! the Kubernetes release that this server follows, those facts are `data/known-resources.json`;
+//! whoever makes a [`ResourceDef`](crate::ResourceDef) of a CRD merges them in. They hold by group
+//! and plural name, so a CRD written by hand for such a type has them too.
+//!
+//! The file is read when the first of them is asked for.
+
+use std::sync::{Arc, LazyLock};
+
+use serde::Deserialize;
+
+use crate::resource::{FieldSelector, Generation, NameRule};
+use crate::table::Column;
+
+/// Facts of one resource.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct KnownResource {
+    /// The group, empty for core.
+    pub group: Arc<str>,
+    /// The plural name.
+    pub plural: Arc<str>,
+    /// The kind of its objects.
+    pub kind: Arc<str>,
+    /// The versions that the facts hold for, the preferred one first.
+    pub versions: Vec<Arc<str>>,
+    /// What objects may be called.
+    #[serde(default)]
+    pub name_rule: NameRule,
+    /// Whether an update may come without a resourceVersion.
+    #[serde(default)]
+    pub allow_unconditional_update: bool,
+    /// Whether PUT creates what is missing.
+    #[serde(default)]
+    pub allow_create_on_update: bool,
+    /// When `metadata.generation` grows.
+    #[serde(default)]
+    pub generation: Generation,
+    /// Field selectors beside `metadata.name` and `metadata.namespace`.
+    #[serde(default)]
+    pub field_selectors: Vec<FieldSelector>,
+    /// The columns of its tables.
+    pub columns: Arc<[Column]>,
+}
+
+/// The facts of a resource type; `None` for types that the release doesn't have, and for most of
+/// those that this server serves by itself.
+pub fn resource(group: &str, plural: &str) -> Option<Arc<KnownResource>> {
+    let found = all().iter().find(|r| &*r.group == group && &*r.plural == plural);
+    found.cloned()
+}
+
+/// The facts of all resource types.
+pub fn all() -> &'static [Arc<KnownResource>] {
+    static ALL: LazyLock<Vec<Arc<KnownResource>>> = LazyLock::new(|| {
+        serde_json::from_str(include_str!("../data/known-resources.json"))
+            .expect("the known resources are well formed")
+    });
+    &ALL
+}
+
+#[cfg(test)]
+mod tests;
