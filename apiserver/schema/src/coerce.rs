@@ -13,6 +13,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
+pub(crate) use scalar::is_duration;
+
 use crate::model::{Field, FieldRef, Pool, Scalar, Schema, Shape, TypeId, Union};
 
 /// What becomes of fields that the type doesn't have.
@@ -45,6 +47,15 @@ const MAX_UNKNOWN: usize = 100;
 
 /// Why writing to a text can't fail.
 const ENDLESS: &str = "a String takes any text";
+
+// === impl DecodeError ===
+
+impl DecodeError {
+    /// The error with this text.
+    pub(crate) fn new(text: String) -> Self {
+        Self(text.into())
+    }
+}
 
 struct Walk<'s> {
     pool: &'s Pool,

@@ -15,10 +15,12 @@ pub mod model;
 pub mod openapi;
 pub mod proto;
 pub mod resource;
+pub mod structural;
 pub mod table;
 pub mod types;
 
 pub use coerce::{CoerceMode, DecodeError, Unknown};
 pub use model::{Field, Pool, Scalar, Schema, SchemaHash, Shape, StructType, TypeId, Union};
 pub use resource::{NameRule, ResourceDef};
+pub use structural::Structural;
 pub use types::Types;

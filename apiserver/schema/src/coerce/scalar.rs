@@ -172,7 +172,7 @@ fn quantity_text(text: &str) -> Result<String, DecodeError> {
 }
 
 /// Go's `time.ParseDuration`: numbers with units, as `1h30m`, or a bare `0`.
-fn is_duration(text: &str) -> bool {
+pub(crate) fn is_duration(text: &str) -> bool {
     let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
     if rest == "0" {
         return true;

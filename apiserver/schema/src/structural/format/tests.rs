@@ -1,0 +1,1 @@
+//! Asked from kube-apiserver's formats.

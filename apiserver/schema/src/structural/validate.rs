@@ -1,0 +1,442 @@
+//! Validates a value against a schema, with kube-apiserver's texts, paths and order.
+//!
+//! Upstream's validator (kube-openapi) has its own ways: a whole float is an integer, but a text
+//! format also lets lists pass; of several failed alternatives of `anyOf` the one that matched
+//! most is told. Clients see these, so they are kept.
+//!
+//! With an old value, problems of parts that didn't change are forgiven (KEP-4008): fields of
+//! objects and items of lists of type map are compared, items of other lists only as a whole.
+//!
+//! Guarantees: the recursion ends with the schema; the work ends after [`MAX_STEPS`], with a
+//! problem that says so; at most [`MAX_PROBLEMS`] are told.
+
+mod combine;
+mod correlate;
+mod number;
+mod types;
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+use machinery::field::FieldErrorKind;
+use machinery::{FieldError, FieldPath};
+use serde_json::{Map, Value};
+
+use self::correlate::OldItems;
+use super::node::{Additional, Facet, Flags, NodeData, NodeId};
+use super::{Structural, embedded, lists, print};
+
+/// Most visits of a value by a schema: some ten for each byte of the largest object.
+const MAX_STEPS: u64 = 20_000_000;
+/// Most problems that are told of one object.
+const MAX_PROBLEMS: usize = 1_000;
+
+/// What a value that belongs to nothing is called in messages.
+const NOWHERE: &str = "<nil>";
+
+// === impl Structural ===
+
+impl Structural {
+    /// What is wrong with an object; with the old one, what its change made wrong.
+    ///
+    /// In this order: values, embedded resources, uniqueness in lists. The metadata's own rules
+    /// and those in CEL are not judged here.
+    pub fn validate(&self, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        let mut problems = Values::of(self, FieldPath::default()).run(self.root, new, old);
+        problems.extend(embedded::validate(self, new));
+        problems.extend(self.validate_lists(new, old));
+        problems
+    }
+
+    /// What is wrong with an object of which only `status` was written.
+    pub fn validate_status(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+        let mut problems = Vec::new();
+        let part = self.data(self.root).property("status");
+        if let (Some(part), Some(status)) = (part, new.get("status")) {
+            let values = Values::of(self, FieldPath::root("status"));
+            problems = values.run(part, status, old.get("status"));
+        }
+        problems.extend(self.validate_lists(new, Some(old)));
+        problems
+    }
+
+    fn validate_lists(&self, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        let problems = lists::validate(self, new);
+        let forgiven =
+            !problems.is_empty() && old.is_some_and(|old| !lists::validate(self, old).is_empty());
+        if forgiven { Vec::new() } else { problems }
+    }
+
+    /// What is wrong with the default of a part, as CRDs are judged: int-or-string has no type
+    /// of its own there.
+    #[expect(dead_code, reason = "the rules of CRDs use it")]
+    pub(super) fn validate_default(
+        &self,
+        part: NodeId,
+        value: &Value,
+        at: &FieldPath,
+    ) -> Vec<FieldError> {
+        let values = Values { typed_int_or_string: false, ..Values::of(self, at.clone()) };
+        values.run(part, value, None)
+    }
+}
+
+/// One walk.
+struct Values<'s> {
+    schema: &'s Structural,
+    /// The path of the value where the walk began.
+    base: FieldPath,
+    /// The path from there, as messages print it.
+    path: String,
+    problems: Vec<FieldError>,
+    /// How many problems there were, told or not.
+    failures: usize,
+    /// Above zero, problems are only counted.
+    quiet: usize,
+    steps: u64,
+    typed_int_or_string: bool,
+}
+
+// === impl Values ===
+
+impl<'s> Values<'s> {
+    fn of(schema: &'s Structural, base: FieldPath) -> Self {
+        Self {
+            schema,
+            base,
+            path: String::new(),
+            problems: Vec::new(),
+            failures: 0,
+            quiet: 0,
+            steps: 0,
+            typed_int_or_string: true,
+        }
+    }
+
+    fn run(mut self, id: NodeId, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        self.ratcheted(id, new, old);
+        if self.steps > MAX_STEPS {
+            self.path.clear();
+            self.quiet = 0;
+            let why = format!("takes more than {MAX_STEPS} steps to validate");
+            self.plain(&why);
+        }
+        // Upstream tells the same text once; it comes from several alternatives.
+        let mut seen = HashSet::new();
+        self.problems.retain(|p| seen.insert((p.field.clone(), p.body())));
+        self.problems
+    }
+
+    /// Validates a part of the object; forgives if it is as it was.
+    fn ratcheted(&mut self, id: NodeId, value: &Value, old: Option<&Value>) -> u32 {
+        let (told, failures) = (self.problems.len(), self.failures);
+        let matched = self.value(id, value, old);
+        if self.failures > failures
+            && let Some(old) = old
+            && correlate::equal(self.schema, self.schema.data(id), value, old)
+        {
+            self.problems.truncate(told);
+            self.failures = failures;
+        }
+        matched
+    }
+
+    /// Validates a value and answers how much of it matched, by which alternatives are chosen.
+    fn value(&mut self, id: NodeId, value: &Value, old: Option<&Value>) -> u32 {
+        self.steps += 1;
+        if self.steps > MAX_STEPS {
+            self.failures += 1;
+            return 0;
+        }
+        let node = self.schema.data(id);
+        if value.is_null() {
+            let matched = self.null(node);
+            self.enumeration(node, value);
+            return matched;
+        }
+        let mut matched = self.kind(node, value) + self.combinations(node, value) + 3;
+        match value {
+            Value::String(text) => matched += self.text(node, text),
+            Value::Number(number) => {
+                self.number(node, number);
+                matched += 2;
+            }
+            Value::Array(items) => matched += self.list(node, items, old) + 2,
+            _ => {}
+        }
+        self.enumeration(node, value);
+        if let Value::Object(fields) = value {
+            matched += self.object(node, fields, old) + 1;
+        }
+        matched
+    }
+
+    fn text(&mut self, node: &NodeData, text: &str) -> u32 {
+        let mut matched = 1;
+        let mut found = false;
+        for facet in &node.facets {
+            match facet {
+                // Of lengths and pattern, which come in this order, the first problem is told.
+                Facet::MaxLength(most) if !found => {
+                    found = exceeds(text, *most);
+                    if found {
+                        self.too(FieldErrorKind::TooLong, None, bytes(*most));
+                    }
+                }
+                Facet::MinLength(least) if !found => {
+                    found = !exceeds(text, least.saturating_sub(1));
+                    if found {
+                        let why = format!("should be at least {least} chars long");
+                        self.invalid(&Value::from(text), &why);
+                    }
+                }
+                Facet::Pattern(pattern) if !found => {
+                    self.steps += text.len() as u64 / 8;
+                    if !pattern.is_match(text) {
+                        let why = format!("should match '{}'", pattern.source());
+                        self.invalid(&Value::from(text), &why);
+                    }
+                }
+                _ => {}
+            }
+        }
+        for facet in &node.facets {
+            if let Facet::Format(format, name) = facet
+                && format.is_text()
+            {
+                matched += 1;
+                self.steps += text.len() as u64 / 8;
+                if !format.is_valid(text) {
+                    self.wrong_type(name, text);
+                }
+            }
+        }
+        matched
+    }
+
+    fn list(&mut self, node: &NodeData, items: &[Value], old: Option<&Value>) -> u32 {
+        let mut matched = 0;
+        if let Some(item) = node.items {
+            let old = OldItems::of(node, old);
+            for (at, value) in items.iter().enumerate() {
+                let length = self.path.len();
+                write!(self.path, "[{at}]").expect("a String takes any text");
+                matched += match old.item(value) {
+                    Some(old) => self.ratcheted(item, value, Some(old)),
+                    None => self.value(item, value, None),
+                };
+                self.path.truncate(length);
+            }
+        }
+        let count = i64::try_from(items.len()).unwrap_or(i64::MAX);
+        for facet in &node.facets {
+            match facet {
+                Facet::MinItems(least) if count < *least => {
+                    let why = format!("should have at least {least} items");
+                    self.invalid(&count.into(), &why);
+                }
+                Facet::MaxItems(most) if count > *most => {
+                    self.too(FieldErrorKind::TooMany, Some(count), entries(*most));
+                }
+                _ => {}
+            }
+        }
+        matched
+    }
+
+    fn object(
+        &mut self,
+        node: &'s NodeData,
+        fields: &Map<String, Value>,
+        old: Option<&Value>,
+    ) -> u32 {
+        let mut matched = 0;
+        let count = i64::try_from(fields.len()).unwrap_or(i64::MAX);
+        for facet in &node.facets {
+            match facet {
+                Facet::MinProperties(least) if count < *least => {
+                    let why = format!("should have at least {least} properties");
+                    self.invalid(&count.into(), &why);
+                }
+                Facet::MaxProperties(most) if count > *most => {
+                    self.too(FieldErrorKind::TooMany, Some(count), entries(*most));
+                }
+                _ => {}
+            }
+        }
+        let undeclared = fields.iter().filter(|(name, _)| node.property(name).is_none());
+        match node.additional {
+            Additional::Forbidden => undeclared.for_each(|(name, _)| self.not_allowed(name)),
+            Additional::Of(id) => {
+                for (name, value) in undeclared {
+                    let length = self.path.len();
+                    self.path.push('.');
+                    self.path.push_str(name);
+                    matched += self.field(id, name, length, value, old);
+                    self.path.truncate(length);
+                }
+            }
+            Additional::Absent | Additional::Any => {}
+        }
+        for property in &node.properties {
+            let Some(value) = fields.get(&*property.name) else { continue };
+            let length = self.path.len();
+            if length > 0 {
+                self.path.push('.');
+            }
+            self.path.push_str(&property.name);
+            matched += self.field(property.node, &property.name, length, value, old);
+            self.path.truncate(length);
+        }
+        for facet in &node.facets {
+            if let Facet::Required(names) = facet {
+                for name in names.iter().filter(|name| !fields.contains_key(&***name)) {
+                    self.missing(name);
+                }
+            }
+        }
+        matched
+    }
+
+    /// A field of the object at the path's first `length` bytes.
+    fn field(
+        &mut self,
+        id: NodeId,
+        name: &str,
+        length: usize,
+        value: &Value,
+        old: Option<&Value>,
+    ) -> u32 {
+        // A change of the version can't be seen, so what the root says of it is never forgiven.
+        let fixed = length == 0 && (name == "apiVersion" || name == "kind");
+        match old.and_then(|old| old.as_object()?.get(name)).filter(|_| !fixed) {
+            Some(old) => self.ratcheted(id, value, Some(old)),
+            None => self.value(id, value, None),
+        }
+    }
+
+    fn enumeration(&mut self, node: &NodeData, value: &Value) {
+        for facet in &node.facets {
+            if let Facet::Enum(allowed) = facet {
+                self.steps += allowed.len() as u64 / 8;
+                if !allowed.iter().any(|other| types::is_enum_value(value, other)) {
+                    self.unsupported(value, allowed);
+                }
+            }
+        }
+    }
+
+    // The problems, as upstream's errors turn into field errors.
+
+    fn push(&mut self, make: impl FnOnce(&Self) -> FieldError) {
+        self.failures += 1;
+        if self.quiet == 0 && self.problems.len() < MAX_PROBLEMS {
+            let problem = make(self);
+            self.problems.push(problem);
+        }
+    }
+
+    /// `path in body WHY`, of the value at the path.
+    fn invalid(&mut self, value: &Value, why: &str) {
+        self.push(|v| v.error(FieldErrorKind::Invalid, print::value(value), v.said(why)));
+    }
+
+    /// A value that has the JSON type `found`, or a text `found` that isn't of a format.
+    fn wrong_type(&mut self, expected: &str, found: &str) {
+        self.push(|v| {
+            let found = machinery::field::go_quote(found);
+            let why = v.said(&format!("must be of type {expected}: {found}"));
+            v.error(FieldErrorKind::TypeInvalid, found, why)
+        });
+    }
+
+    fn too(&mut self, kind: FieldErrorKind, actual: Option<i64>, why: String) {
+        self.push(|v| FieldError {
+            kind,
+            field: v.field_name(&v.path),
+            value: actual.map(|n| n.to_string()),
+            detail: why,
+        });
+    }
+
+    fn missing(&mut self, name: &str) {
+        self.push(|v| FieldError {
+            kind: FieldErrorKind::Required,
+            field: v.field_name(&format!("{}.{name}", v.path)),
+            value: None,
+            detail: String::new(),
+        });
+    }
+
+    fn not_allowed(&mut self, name: &str) {
+        let path = self.path.clone();
+        self.push(|v| {
+            let why = format!("{path}.{name} in body is a forbidden property");
+            let value = machinery::field::go_quote(name);
+            v.error(FieldErrorKind::Invalid, value, why)
+        });
+    }
+
+    fn unsupported(&mut self, value: &Value, allowed: &[Value]) {
+        self.push(|v| {
+            let text = |value: &Value| match value {
+                Value::String(text) => machinery::field::go_quote(text),
+                other => machinery::field::go_quote(&print::json(other)),
+            };
+            let all: Vec<String> = allowed.iter().map(text).collect();
+            let detail = format!("supported values: {}", all.join(", "));
+            v.error(FieldErrorKind::NotSupported, print::value(value), detail)
+        });
+    }
+
+    /// A text that names its place itself.
+    fn plain(&mut self, why: &str) {
+        self.push(|v| FieldError {
+            kind: FieldErrorKind::Invalid,
+            field: v.field_name(""),
+            value: Some("\"\"".into()),
+            detail: why.to_owned(),
+        });
+    }
+
+    fn said(&self, why: &str) -> String {
+        format!("{} in body {why}", self.path)
+    }
+
+    fn error(&self, kind: FieldErrorKind, value: String, detail: String) -> FieldError {
+        FieldError { kind, field: self.field_name(&self.path), value: Some(value), detail }
+    }
+
+    fn field_name(&self, path: &str) -> String {
+        let path = path.strip_prefix('.').unwrap_or(path);
+        match (self.base.as_str(), path) {
+            ("", "") => NOWHERE.into(),
+            ("", path) => path.into(),
+            (base, "") => base.into(),
+            (base, path) => format!("{base}.{path}"),
+        }
+    }
+}
+
+/// Whether a text has more characters than that; looks no further than it must.
+fn exceeds(text: &str, most: i64) -> bool {
+    match usize::try_from(most) {
+        Err(_) => true,
+        Ok(most) => text.len() > most && text.chars().nth(most).is_some(),
+    }
+}
+
+fn bytes(most: i64) -> String {
+    let noun = if most == 1 { "byte" } else { "bytes" };
+    format!("may not be more than {most} {noun}")
+}
+
+fn entries(most: i64) -> String {
+    let noun = if most == 1 { "item" } else { "items" };
+    format!("must have at most {most} {noun}")
+}
+
+/// Whether a node says of which type its values are, for the purposes of this walk.
+fn is_typed(node: &NodeData, typed_int_or_string: bool) -> bool {
+    node.kind.is_some() || (typed_int_or_string && node.has(Flags::INT_OR_STRING))
+}
