@@ -8,6 +8,7 @@
 pub mod coerce;
 mod data;
 pub mod default;
+pub mod import;
 pub mod jsonpath;
 pub mod known;
 mod merge;

@@ -116,7 +116,12 @@ pub fn columns(def: &ResourceDef) -> &[Column] {
 ///
 /// All columns are there whatever their priority; clients hide what they don't want.
 pub fn row(def: &ResourceDef, object: &Value, now: Timestamp) -> Vec<Value> {
-    def.columns.iter().map(|column| column.cell(object, now)).collect()
+    cells(&def.columns, object, now)
+}
+
+/// The cells of one object under these columns.
+pub fn cells(columns: &[Column], object: &Value, now: Timestamp) -> Vec<Value> {
+    columns.iter().map(|column| column.cell(object, now)).collect()
 }
 
 // === impl Column ===

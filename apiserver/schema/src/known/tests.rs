@@ -2,11 +2,99 @@
 
 use std::collections::HashSet;
 
-use machinery::GroupVersion;
-use serde_json::json;
+use jiff::Timestamp;
+use machinery::{GroupVersion, Gvk};
+use serde_json::{Value, json};
 
 use super::*;
-use crate::Types;
+use crate::table::known_columns;
+use crate::{CoerceMode, Types};
+
+/// Our objects as a real kube-apiserver returned them, with their tables
+/// (`kind-tests/tools/schema-data/oracle/server`).
+#[derive(Deserialize)]
+struct Served {
+    object: Value,
+    columns: Vec<Value>,
+    cells: Vec<Value>,
+}
+
+#[derive(Deserialize)]
+struct Input {
+    path: String,
+}
+
+fn served() -> Vec<(Input, Served)> {
+    let inputs: Vec<Input> =
+        serde_json::from_str(include_str!("../../tests/data/import/objects.json")).unwrap();
+    let answers: Vec<Served> =
+        serde_json::from_str(include_str!("../../tests/data/import/served.json")).unwrap();
+    assert_eq!(inputs.len(), answers.len(), "run the oracle again");
+    inputs.into_iter().zip(answers).collect()
+}
+
+fn gvk(object: &Value) -> Gvk {
+    let gv = GroupVersion::parse(object["apiVersion"].as_str().unwrap()).unwrap();
+    gv.kind(object["kind"].as_str().unwrap())
+}
+
+#[test]
+fn served_objects_are_canonical() {
+    for (_, Served { object, .. }) in served() {
+        let schema = Types::known(&gvk(&object)).unwrap();
+        let mut again = object.clone();
+        assert_eq!(schema.coerce(&mut again, CoerceMode::Report).unwrap(), [], "{object}");
+        assert_eq!(format!("{again:#}"), format!("{object:#}"));
+    }
+}
+
+#[test]
+fn tables_as_upstream_prints() {
+    let now: Timestamp = "2026-11-28T03:21:00Z".parse().unwrap();
+    for (input, Served { mut object, columns: expected, mut cells }) in served() {
+        let gv = gvk(&object).group_version;
+        let plural = input.path.rsplit('/').next().unwrap();
+        let columns = known_columns(&gv.group, plural, &gv.version).unwrap();
+        let definition = |column: &Column| {
+            let mut definition = column.definition();
+            let description = definition.as_object_mut().unwrap().remove("description").unwrap();
+            assert!(!description.as_str().unwrap().is_empty());
+            definition
+        };
+        assert_eq!(columns.iter().map(definition).collect::<Vec<_>>(), expected);
+
+        // Only these differ from run to run.
+        object["metadata"]["creationTimestamp"] = json!(now.to_string());
+        // Upstream gives IPAddresses a cell more than they have columns.
+        cells.truncate(columns.len());
+        for (column, cell) in columns.iter().zip(&mut cells) {
+            match &*column.name {
+                "Age" => *cell = json!("0s"),
+                "Created At" => *cell = json!(now.to_string()),
+                _ => {}
+            }
+        }
+        assert_eq!(crate::table::cells(&columns, &object, now), cells, "{object}");
+    }
+}
+
+#[test]
+fn every_function_takes_anything() {
+    let now = Timestamp::UNIX_EPOCH;
+    let odd = json!({"metadata": 1, "spec": [], "status": {"conditions": [null, 1, {"type": 5}]}});
+    let lists = json!({
+        "metadata": {"labels": [], "ownerReferences": [1, {"controller": true}]},
+        "spec": {"metrics": [1, {"type": "Resource"}], "rules": [1], "initContainers": [2]},
+        "status": {"containerStatuses": [{"restartCount": i64::MAX}, {"restartCount": i64::MAX}]},
+        "subsets": [{"addresses": [1], "ports": [null]}],
+    });
+    for known in all() {
+        for object in [json!(null), json!([]), json!({}), odd.clone(), lists.clone()] {
+            let cells = crate::table::cells(&known.columns, &object, now);
+            assert_eq!(cells.len(), known.columns.len());
+        }
+    }
+}
 
 #[test]
 fn facts_are_of_kinds_that_are_known() {

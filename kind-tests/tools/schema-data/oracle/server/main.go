@@ -2,6 +2,11 @@
 // and the object that is read back (without what differs from run to run) and its Table are kept.
 //
 // Usage: go run ./oracle/server -server https://127.0.0.1:6443 -token TOKEN
+//
+// With -folder ../../../apiserver/schema/tests/data/import, and -published true, for the objects of
+// types that can be imported; also kept are then the discovery and the OpenAPI documents, without
+// their descriptions and paths. The server must run with --runtime-config=api/all=true and
+// --disable-admission-plugins=ServiceAccount,StorageObjectInUseProtection.
 package main
 
 import (
@@ -13,14 +18,18 @@ import (
 	"io"
 	"log"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 )
 
-// input is one object to create. Path is that of its list.
+// input is one object to create. Path is that of its list. Status is written after that; a deleted
+// object is held by a finalizer of its own.
 type input struct {
-	Path   string         `json:"path"`
-	Object map[string]any `json:"object"`
+	Path    string         `json:"path"`
+	Object  map[string]any `json:"object"`
+	Status  map[string]any `json:"status"`
+	Deleted bool           `json:"deleted"`
 }
 
 type column struct {
@@ -52,11 +61,17 @@ func main() {
 	server := flag.String("server", "https://127.0.0.1:6443", "address of the kube-apiserver")
 	token := flag.String("token", "", "bearer token of an administrator")
 	folder := flag.String("folder", "../../../apiserver/schema/tests/data", "objects.json is read, served.json written")
+	published := flag.Bool("published", false, "write discovery.json and openapi.json too")
 	flag.Parse()
 	insecure := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	c := client{server: *server, token: *token, http: &http.Client{Transport: insecure}}
 	if err := run(c, *folder); err != nil {
 		log.Fatal(err)
+	}
+	if *published {
+		if err := c.writePublished(*folder); err != nil {
+			log.Fatal(err)
+		}
 	}
 }
 
@@ -95,19 +110,27 @@ func run(c client, folder string) error {
 func (c client) ask(in input) (answer, error) {
 	var result answer
 	name := in.Object["metadata"].(map[string]any)["name"].(string)
-	path := in.Path + "/" + name
+	path := in.Path + "/" + url.PathEscape(name)
 	// What an earlier run left is in the way.
-	if err := c.do("DELETE", path, "application/json", nil, nil); err != nil {
-		return result, err
-	}
-	body, err := json.Marshal(in.Object)
-	if err != nil {
+	if err := c.remove(path); err != nil {
 		return result, err
 	}
 	var object map[string]any
-	if err := c.do("POST", in.Path, "application/json", body, nil); err != nil {
+	if err := c.send("POST", in.Path, in.Object, &object); err != nil {
 		return result, err
 	}
+	if in.Status != nil {
+		object["status"] = in.Status
+		if err := c.send("PUT", path+"/status", object, nil); err != nil {
+			return result, err
+		}
+	}
+	if in.Deleted {
+		if err := c.do("DELETE", path, "application/json", nil, nil); err != nil {
+			return result, err
+		}
+	}
+	object = nil
 	if err := c.do("GET", path, "application/json", nil, &object); err != nil {
 		return result, err
 	}
@@ -123,7 +146,33 @@ func (c client) ask(in input) (answer, error) {
 	if len(shown.Rows) == 1 {
 		result.Cells = shown.Rows[0].Cells
 	}
-	return result, c.do("DELETE", path, "application/json", nil, nil)
+	return result, c.remove(path)
+}
+
+// remove deletes an object if it is there, whatever finalizers and grace it has.
+func (c client) remove(path string) error {
+	var object map[string]any
+	if err := c.do("GET", path, "application/json", nil, &object); err != nil {
+		return nil // It isn't there; anything else shows at the next request.
+	}
+	now := map[string]any{"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
+	if err := c.send("DELETE", path, now, nil); err != nil {
+		return err
+	}
+	object = nil
+	if err := c.do("GET", path, "application/json", nil, &object); err != nil {
+		return nil
+	}
+	delete(object["metadata"].(map[string]any), "finalizers")
+	return c.send("PUT", path, object, nil)
+}
+
+func (c client) send(method, path string, object map[string]any, into any) error {
+	body, err := json.Marshal(object)
+	if err != nil {
+		return err
+	}
+	return c.do(method, path, "application/json", body, into)
 }
 
 func (c client) do(method, path, accept string, body []byte, into any) error {
