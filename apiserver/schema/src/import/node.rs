@@ -4,16 +4,15 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::facts::{PRESERVE, anything, can_be_null, has_keys, is_nil, is_scalar, is_zero};
 use super::validation;
 use super::{Loss, MAX_DEPTH, MAX_NODES};
 use crate::Types;
-use crate::model::{Field, Omit, Pool, TypeId};
 
 /// Amounts: what `machinery::quantity` reads, where they are texts.
 const QUANTITY: &str = r"^[+-]?(\d+\.?\d*|\.\d+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?\d+)?$";
 
 const REFERENCE: &str = "#/components/schemas/";
-const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 
 /// What is taken over as it is.
 const KEPT: [&str; 17] = [
@@ -91,16 +90,15 @@ impl<'d> Converter<'d> {
         root.remove("default");
         let properties = root.entry("properties").or_insert_with(|| json!({}));
         if let Value::Object(properties) = properties {
-            for (name, kind) in
-                [("apiVersion", "string"), ("kind", "string"), ("metadata", "object")]
-            {
-                let description = properties.get(name).and_then(|p| p.get("description")).cloned();
-                let mut schema = json!({"type": kind});
-                if let (Some(schema), Some(text)) = (schema.as_object_mut(), description) {
-                    schema.insert("description".into(), text);
+            for name in ["apiVersion", "kind"] {
+                let mut schema = json!({"type": "string"});
+                if let Some(text) = properties.get(name).and_then(|p| p.get("description")) {
+                    schema["description"] = text.clone();
                 }
                 properties.insert(name.into(), schema);
             }
+            // Metadata is described by the server, and nowhere else.
+            properties.insert("metadata".into(), json!({"type": "object"}));
         }
         Some((Value::Object(root), self.losses))
     }
@@ -264,10 +262,6 @@ impl<'d> Converter<'d> {
         let mut made = Map::new();
         for (name, schema) in properties {
             if depth == 0 && name == "metadata" {
-                // The server knows the metadata of objects without a schema.
-                let mut metadata = Map::new();
-                metadata.extend(Layers::of(schema).description());
-                made.insert(name.clone(), Value::Object(metadata));
                 continue;
             }
             let mut field = self.inside(name, |at| at.node(schema, &[], depth + 1));
@@ -330,11 +324,6 @@ impl<'d> Converter<'d> {
 // === impl Layers ===
 
 impl<'d> Layers<'d> {
-    /// The schema itself, references not followed.
-    fn of(schema: &'d Value) -> Self {
-        Self { all: schema.as_object().into_iter().collect(), component: None }
-    }
-
     /// What the outermost layer that says something says.
     fn get(&self, key: &str) -> Option<&'d Value> {
         self.all.iter().find_map(|layer| layer.get(key))
@@ -364,54 +353,5 @@ impl<'d> Layers<'d> {
             made.insert("pattern".into(), QUANTITY.into());
         }
         made
-    }
-}
-
-/// A schema for which everything is right.
-fn anything() -> Map<String, Value> {
-    Map::from_iter([(PRESERVE.to_owned(), Value::Bool(true))])
-}
-
-/// Whether Go has a value here that it writes as null when it is empty: a list, a map, a time.
-fn is_nil(schema: &Map<String, Value>) -> bool {
-    let is = |key: &str, text: &str| schema.get(key).is_some_and(|value| value == text);
-    is("type", "array") || schema.contains_key("additionalProperties") || is("format", "date-time")
-}
-
-/// Whether Go has a pointer here that it writes even when there is nothing behind it.
-fn can_be_null(pool: &Pool, component: Option<TypeId>, name: &str) -> bool {
-    let field: Option<&Field> = component.and_then(|id| pool.field(id, name));
-    field.is_some_and(|field| {
-        field.omit == Omit::Never && (field.pointer || crate::coerce::zero(&field.shape).is_null())
-    })
-}
-
-/// Whether items can be told apart by these fields: each is there, and required or has a default.
-fn has_keys(items: &Map<String, Value>, keys: &[&str]) -> bool {
-    let required = items.get("required").and_then(Value::as_array);
-    let is_key = |key: &&str| {
-        let field = items.get("properties").and_then(|fields| fields.get(key));
-        field.and_then(Value::as_object).is_some_and(|field| {
-            let always = field.contains_key("default")
-                || required.is_some_and(|names| names.iter().any(|n| n == *key));
-            is_scalar(field) && always
-        })
-    };
-    !keys.is_empty() && keys.iter().all(is_key)
-}
-
-fn is_scalar(schema: &Map<String, Value>) -> bool {
-    let kind = schema.get("type").and_then(Value::as_str);
-    matches!(kind, Some("string" | "integer" | "number" | "boolean"))
-}
-
-fn is_zero(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Bool(b) => !b,
-        Value::Number(n) => n.as_f64() == Some(0.0),
-        Value::String(s) => s.is_empty(),
-        Value::Array(a) => a.is_empty(),
-        Value::Object(o) => o.is_empty(),
     }
 }
