@@ -51,6 +51,13 @@ pub enum CellRule {
         #[serde(default = "nothing")]
         absent: Value,
     },
+    /// The first text at a path; an empty one counts as absent.
+    Filled {
+        /// Where.
+        path: JsonPath,
+        /// What is shown instead.
+        absent: Arc<str>,
+    },
     /// The first value at a path as text: numbers too.
     Text {
         /// Where.
@@ -147,6 +154,10 @@ impl Column {
     fn cell(&self, object: &Value, now: Timestamp) -> Value {
         match &self.cell {
             CellRule::Path { path, absent } => present(path, object).unwrap_or(absent).clone(),
+            CellRule::Filled { path, absent } => {
+                let found = present(path, object).and_then(Value::as_str);
+                Value::String(found.filter(|text| !text.is_empty()).unwrap_or(absent).to_owned())
+            }
             CellRule::Text { path, absent } => {
                 Value::String(present(path, object).map_or(absent.to_string(), |v| text(v).into()))
             }
