@@ -24,6 +24,9 @@ pub enum CoerceMode {
     Report,
     /// They are dropped silently (`fieldValidation=Ignore`, and stored objects).
     Drop,
+    /// They stay as they are: the type is of another release than the object, whose own schema
+    /// tells what is unknown (imported types).
+    Keep,
 }
 
 /// A field that the type doesn't have.
@@ -84,7 +87,7 @@ struct Declared<'s> {
 impl Schema {
     /// Decodes `value` as this type and makes it canonical, in place.
     ///
-    /// Names are case-sensitive. Returns the unknown fields (none with [`CoerceMode::Drop`]), by
+    /// Names are case-sensitive. Returns the unknown fields (only with [`CoerceMode::Report`]), by
     /// path and in order of their names, at most a hundred.
     ///
     /// # Errors
@@ -123,7 +126,7 @@ impl<'s> Walk<'s> {
             }
             let Some(found) = pool.lookup(id, name) else {
                 self.report(name);
-                return false;
+                return self.mode == CoerceMode::Keep;
             };
             if value.is_null() {
                 return false;

@@ -7,8 +7,9 @@
 //!
 //! Flow: [`groups`] reads discovery, [`import_group`] makes the CRDs of one group from it and from
 //! a document for each version.
-//! Guarantees: an object that such a cluster returned is valid under the schema made here, loses
-//! nothing by pruning, and gains nothing by defaulting but keys that its lists are merged by.
+//! Guarantees: an object that such a cluster returned is valid under the schema made here (though
+//! items of its lists may have equal keys), loses nothing by pruning, and gains nothing by defaulting
+//! but empty keys that its lists are merged by.
 //! Assumptions: documents are kube-apiserver's; others give odd types, but no panic, and work and
 //! size are bounded ([`MAX_NODES`], [`MAX_DEPTH`]).
 //!

@@ -6,6 +6,14 @@
 //! whoever makes a [`ResourceDef`](crate::ResourceDef) of a CRD merges them in. They hold by group
 //! and plural name, so a CRD written by hand for such a type has them too.
 //!
+//! What a client sends of such a type passes, in this order:
+//! [`coerce`](crate::Schema::coerce) by the Go type ([`Types::known`](crate::Types::known)) with
+//! [`CoerceMode::Keep`](crate::CoerceMode::Keep), which reads it as Go would and leaves alone what a
+//! cluster of another release added; pruning, defaults and validation by the CRD's schema; and
+//! `coerce` again, as Go leaves out most zero values that defaults fill in. Upstream never checks
+//! that items of its own types' lists differ in their keys (two variables of one name in a
+//! container, say), so neither does the server for these types.
+//!
 //! The file is read when the first of them is asked for.
 
 use std::sync::{Arc, LazyLock};

@@ -49,6 +49,38 @@ fn served_objects_are_canonical() {
 }
 
 #[test]
+fn fields_of_other_releases_stay() {
+    let (_, Served { object, .. }) = served().remove(0);
+    let schema = Types::known(&gvk(&object)).unwrap();
+    let mut newer = object.clone();
+    newer["spec"]["template"]["spec"]["containers"][0]["new"] = json!({"a": [null]});
+    newer["status"]["replicas"] = json!(null);
+    let mut expect = newer.clone();
+    expect["status"].as_object_mut().unwrap().remove("replicas");
+    assert_eq!(schema.coerce(&mut newer, CoerceMode::Keep).unwrap(), []);
+    assert_eq!(newer, expect);
+    schema.coerce(&mut newer, CoerceMode::Drop).unwrap();
+    assert_ne!(newer, expect);
+}
+
+#[test]
+fn patches_merge_by_the_keys_of_the_types() {
+    let pod = json!({"spec": {"containers": [
+        {"name": "a", "image": "1", "env": [{"name": "X", "value": "1"}]},
+        {"name": "b", "image": "1"},
+    ]}});
+    let patch = json!({"spec": {"containers": [
+        {"name": "a", "image": "2", "env": [{"name": "Y", "value": "2"}]},
+        {"name": "b", "$patch": "delete"},
+    ]}});
+    let schema = Types::known(&GroupVersion::new("", "v1").kind("Pod")).unwrap();
+    let merged = patch::strategic::apply(&pod, &patch, &schema.merge()).unwrap();
+    let env = json!([{"name": "Y", "value": "2"}, {"name": "X", "value": "1"}]);
+    let expect = json!({"spec": {"containers": [{"name": "a", "image": "2", "env": env}]}});
+    assert_eq!(merged, expect);
+}
+
+#[test]
 fn tables_as_upstream_prints() {
     let now: Timestamp = "2026-11-28T03:21:00Z".parse().unwrap();
     for (input, Served { mut object, columns: expected, mut cells }) in served() {

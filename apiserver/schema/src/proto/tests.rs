@@ -1,6 +1,8 @@
 //! Bytes and JSON are those of Go: `tests/data/proto/golden.json`, made by
 //! `kind-tests/tools/proto-oracle` from `samples.json` beside it and from the types' data.
 
+mod known;
+
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
