@@ -6,6 +6,7 @@
 //! The crate does no I/O and knows nothing of HTTP or of the store. No input makes it panic.
 
 pub mod coerce;
+pub mod crd;
 mod data;
 pub mod default;
 pub mod import;

@@ -163,7 +163,7 @@ pub enum Generation {
 }
 
 /// A field that lists can be selected by.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct FieldSelector {
     /// The name in `fieldSelector`, as `status.phase`.

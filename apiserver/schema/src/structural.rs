@@ -18,14 +18,15 @@ mod build;
 mod check;
 mod coerce;
 mod default;
+mod defaults;
 mod embedded;
 mod format;
-mod intern;
-mod json;
+pub(crate) mod intern;
+pub(crate) mod json;
 mod lists;
 mod node;
 mod pattern;
-mod print;
+pub(crate) mod print;
 mod prune;
 pub(crate) mod uri;
 mod validate;
@@ -40,8 +41,8 @@ use crate::model::SchemaHash;
 
 pub use node::{Additional, Bound, Kind, ListType, MapType, Node, ValidationRule};
 
-pub(crate) use check::Fault;
-#[expect(unused_imports, reason = "the rules of CRDs use it")]
+pub(crate) use check::{Fault, check};
+pub(crate) use defaults::Unpruned;
 pub(crate) use format::unrecognized;
 
 use node::{NodeData, NodeId};
@@ -67,6 +68,20 @@ impl Structural {
         intern::find_or(hash, || {
             let fault = check::check(schema, at);
             fault.map_err(Fault::into_errors)?;
+            build::build(schema, hash).map_err(|why| vec![check::unbuildable(at, &why)])
+        })
+    }
+
+    /// Compiles a schema that [`check`](check::check) found right.
+    ///
+    /// # Errors
+    /// Why it can't be compiled all the same.
+    pub(crate) fn compile_checked(
+        schema: &Value,
+        at: &FieldPath,
+    ) -> Result<Arc<Self>, Vec<FieldError>> {
+        let hash = intern::hash(schema);
+        intern::find_or(hash, || {
             build::build(schema, hash).map_err(|why| vec![check::unbuildable(at, &why)])
         })
     }

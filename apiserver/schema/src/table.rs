@@ -18,7 +18,7 @@ pub use age::human_duration;
 pub use function::Function;
 
 /// One column of a resource's table.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Column {
     /// The heading, as `Name`.
@@ -40,7 +40,7 @@ pub struct Column {
 }
 
 /// How a cell follows from the object.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub enum CellRule {
     /// The first value at a path, as it is; another text when there is none.

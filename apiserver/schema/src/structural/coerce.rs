@@ -2,10 +2,10 @@
 
 use std::sync::LazyLock;
 
-use machinery::FieldPath;
+use machinery::{FieldError, FieldPath};
 use serde_json::{Map, Value};
 
-use super::node::{Flags, NodeData};
+use super::node::{Flags, NodeData, NodeId};
 use super::prune::MAX_TOLD;
 use super::{Structural, print};
 use crate::coerce::{CoerceMode, DecodeError, Unknown};
@@ -47,7 +47,8 @@ impl Structural {
             path: FieldPath::default(),
             unknown: Vec::new(),
         };
-        embedded.value(self.data(self.root), false, value)?;
+        let read = embedded.value(self.data(self.root), false, value);
+        read.map_err(|problem| DecodeError::new(problem.to_string()))?;
         embedded.unknown.sort_by(|a, b| a.path.cmp(&b.path));
         unknown.append(&mut embedded.unknown);
         unknown.truncate(MAX_TOLD);
@@ -97,8 +98,8 @@ impl<'s> Embedded<'s> {
         node: &'s NodeData,
         resource: bool,
         value: &mut Value,
-    ) -> Result<(), DecodeError> {
-        if !node.has(Flags::RESOURCES) {
+    ) -> Result<(), Box<FieldError>> {
+        if !node.has(Flags::RESOURCES) && !resource {
             return Ok(());
         }
         match value {
@@ -133,7 +134,7 @@ impl<'s> Embedded<'s> {
         Ok(())
     }
 
-    fn resource(&mut self, fields: &mut Map<String, Value>) -> Result<(), DecodeError> {
+    fn resource(&mut self, fields: &mut Map<String, Value>) -> Result<(), Box<FieldError>> {
         for name in ["apiVersion", "kind"] {
             match fields.get(name) {
                 None | Some(Value::String(_)) => {}
@@ -157,10 +158,32 @@ impl<'s> Embedded<'s> {
         }
     }
 
-    fn invalid(&self, name: &str, value: &Value, why: &str) -> DecodeError {
-        let at = self.path.child(name);
-        DecodeError::new(format!("{at}: Invalid value: {}: {why}", print::value(value)))
+    fn invalid(&self, name: &str, value: &Value, why: &str) -> Box<FieldError> {
+        let mut problem = FieldError::invalid(&self.path.child(name), value, why);
+        problem.value = Some(print::value(value));
+        Box::new(problem)
     }
+}
+
+/// Reads the metadata of a value of a part, which may be a resource itself.
+///
+/// # Errors
+/// The first metadata that can't be read.
+pub(super) fn part(
+    schema: &Structural,
+    part: NodeId,
+    resource: bool,
+    value: &mut Value,
+    at: &FieldPath,
+) -> Result<(), Box<FieldError>> {
+    let mut embedded = Embedded {
+        schema,
+        mode: CoerceMode::Drop,
+        malformed: Malformed::Refuse,
+        path: at.clone(),
+        unknown: Vec::new(),
+    };
+    embedded.value(schema.data(part), resource, value)
 }
 
 /// The type of every object's metadata.

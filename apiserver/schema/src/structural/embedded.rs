@@ -18,15 +18,15 @@ pub(super) fn validate(schema: &Structural, value: &Value) -> Vec<FieldError> {
 }
 
 /// What is wrong with one value of a part that may be an embedded resource itself.
-#[expect(dead_code, reason = "the rules of CRDs use it")]
 pub(super) fn validate_part(
     schema: &Structural,
     node: &NodeData,
+    resource: bool,
     value: &Value,
     at: &FieldPath,
 ) -> Vec<FieldError> {
     let mut walk = Walk { schema, path: at.clone(), problems: Vec::new() };
-    walk.value(node, node.has(Flags::EMBEDDED), value);
+    walk.value(node, resource, value);
     walk.problems
 }
 
@@ -41,7 +41,7 @@ struct Walk<'s> {
 impl<'s> Walk<'s> {
     /// The recursion ends with the schema.
     fn value(&mut self, node: &'s NodeData, resource: bool, value: &Value) {
-        if !node.has(Flags::RESOURCES) {
+        if !node.has(Flags::RESOURCES) && !resource {
             return;
         }
         match value {

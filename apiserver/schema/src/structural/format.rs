@@ -76,7 +76,6 @@ const TEXTS: [(&str, Format); 26] = [
 ];
 
 /// Whether a schema's `format` is one that its `type` (empty if not given) doesn't have.
-#[expect(dead_code, reason = "the rules of CRDs use it")]
 pub(crate) fn unrecognized(format: &str, kind: &str) -> bool {
     let known = match (kind, Kind::parse(kind)) {
         ("", _) => Format::parse(format, None),

@@ -72,7 +72,8 @@ impl Table {
     }
 }
 
-struct Hasher(Sha256);
+/// Hashes what is written to it.
+pub(crate) struct Hasher(pub(crate) Sha256);
 
 impl io::Write for Hasher {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// A schema's keywords.
-pub(super) type Keywords = Map<String, Value>;
+pub(crate) type Keywords = Map<String, Value>;
 
 /// Deepest nesting of schemas in a schema; more than JSON of a request can hold.
 pub(crate) const MAX_DEPTH: usize = 128;

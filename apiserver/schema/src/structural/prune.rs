@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 
 use super::Structural;
-use super::node::{Additional, Flags, NodeData};
+use super::node::{Additional, Flags, NodeData, NodeId};
 use crate::coerce::{CoerceMode, Unknown};
 
 /// Most fields that are told.
@@ -21,9 +21,17 @@ const MAX_DEPTH: usize = 256;
 /// The fields that every resource has.
 pub(super) const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
+/// What becomes of nulls that say nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Nulls {
+    Drop,
+    Keep,
+}
+
 struct Pruner<'s> {
     schema: &'s Structural,
     mode: CoerceMode,
+    nulls: Nulls,
     path: String,
     unknown: Vec<Unknown>,
 }
@@ -37,17 +45,31 @@ impl Structural {
     /// Returns the fields that were dropped, sorted by path, at most a hundred; none with
     /// [`CoerceMode::Drop`].
     pub fn prune(&self, value: &mut Value, mode: CoerceMode) -> Vec<Unknown> {
-        let mut pruner = Pruner { schema: self, mode, path: String::new(), unknown: Vec::new() };
+        let mut pruner = Pruner::new(self, mode, Nulls::Drop);
         let root = self.data(self.root);
         pruner.value(Some(root), root.has(Flags::PRESERVE), true, value, 0);
         pruner.unknown.sort_by(|a, b| a.path.cmp(&b.path));
         pruner.unknown
+    }
+
+    /// Whether a value of a part has fields that the part doesn't know.
+    pub(super) fn has_unknown(&self, part: NodeId, value: &Value) -> bool {
+        let node = self.data(part);
+        let mut pruned = value.clone();
+        let mut pruner = Pruner::new(self, CoerceMode::Drop, Nulls::Keep);
+        let resource = node.has(Flags::EMBEDDED);
+        pruner.value(Some(node), node.has(Flags::PRESERVE), resource, &mut pruned, 0);
+        pruned != *value
     }
 }
 
 // === impl Pruner ===
 
 impl<'s> Pruner<'s> {
+    fn new(schema: &'s Structural, mode: CoerceMode, nulls: Nulls) -> Self {
+        Self { schema, mode, nulls, path: String::new(), unknown: Vec::new() }
+    }
+
     /// Prunes a value of a part, which is unknown where `node` is `None`.
     ///
     /// `preserve` passes from a list to its items, but not from an object to its fields.
@@ -106,10 +128,10 @@ impl<'s> Pruner<'s> {
         fields.retain(|name, value| {
             let known = node.field(name).map(|id| schema.data(id));
             if resource && META.contains(&name.as_str()) {
-                return known.is_none_or(|part| keep_null(part, value)) && {
+                if self.nulls == Nulls::Drop {
                     drop_nulls(schema, known, value, depth + 1);
-                    true
-                };
+                }
+                return !self.is_dropped(known, value);
             }
             if known.is_none() && node.additional == Additional::Absent {
                 if !preserve {
@@ -117,7 +139,7 @@ impl<'s> Pruner<'s> {
                 }
                 return preserve;
             }
-            if known.is_some_and(|part| !keep_null(part, value)) {
+            if self.is_dropped(known, value) {
                 return false;
             }
             if value.is_object() || value.is_array() {
@@ -129,6 +151,10 @@ impl<'s> Pruner<'s> {
             }
             true
         });
+    }
+
+    fn is_dropped(&self, node: Option<&NodeData>, value: &Value) -> bool {
+        self.nulls == Nulls::Drop && node.is_some_and(|part| !keep_null(part, value))
     }
 
     fn enter(&mut self, name: &str) {

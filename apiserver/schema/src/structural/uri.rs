@@ -40,7 +40,6 @@ pub(crate) fn parse_request(text: &str) -> Option<Parts<'_>> {
 ///
 /// # Errors
 /// Go's words for what is wrong with it.
-#[expect(dead_code, reason = "the rules of CRDs use it")]
 pub(crate) fn parse(text: &str) -> Result<Parts<'_>, String> {
     let failed = |why: &str| format!("parse {}: {why}", machinery::field::go_quote(text));
     let (rest, fragment) = text.split_once('#').unwrap_or((text, ""));

@@ -69,7 +69,6 @@ impl Structural {
 
     /// What is wrong with the default of a part, as CRDs are judged: int-or-string has no type
     /// of its own there.
-    #[expect(dead_code, reason = "the rules of CRDs use it")]
     pub(super) fn validate_default(
         &self,
         part: NodeId,

@@ -1,0 +1,1 @@
+//! Texts are what a real kube-apiserver answered.
