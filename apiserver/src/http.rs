@@ -7,6 +7,7 @@
 
 mod audit;
 pub(crate) mod body;
+mod coalesce;
 mod encode;
 mod handler;
 mod health;
@@ -16,6 +17,7 @@ mod query;
 mod request_info;
 mod stall;
 mod status;
+mod streams;
 mod version;
 mod warnings;
 

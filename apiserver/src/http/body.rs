@@ -13,6 +13,7 @@ use http::header::CONTENT_LENGTH;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::BodyExt;
 
+use super::streams;
 use crate::registry::{Error, Reason};
 
 /// The largest request body, in bytes, as upstream has it.
@@ -91,7 +92,10 @@ impl HttpBody for Body {
             Inner::Pieces(pieces) => pieces.next_piece(),
             Inner::Stream(stream) => match stream.poll_next_unpin(cx) {
                 Poll::Ready(next) => next,
-                Poll::Pending => return Poll::Pending,
+                Poll::Pending => {
+                    streams::waits();
+                    return Poll::Pending;
+                }
             },
         };
         Poll::Ready(next.map(|bytes| Ok(Frame::data(bytes))))

@@ -4,24 +4,30 @@
 //! handshake, size of headers, number of streams, bytes buffered for a reader that does not read.
 
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
-use hyper::rt::Executor;
+use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
-use hyper::service::service_fn;
+use hyper::service::{HttpService, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use runtime::Tasks;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tracing::{Span, debug, warn};
 
 use super::App;
+use super::body::Body;
+use super::coalesce::coalesce;
 use super::stall::StallGuard;
+use super::streams::{Streams, streams};
 
 /// Time for a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -41,22 +47,6 @@ const MAX_STREAMS: u32 = 1000;
 
 /// Bytes buffered for each HTTP/2 stream whose reader is slow.
 const STREAM_BUFFER: usize = 64 * 1024;
-
-/// Runs the tasks of HTTP/2 streams among the server's tracked tasks.
-#[derive(Clone)]
-struct Tracked(Tasks);
-
-// === impl Tracked ===
-
-impl<F> Executor<F> for Tracked
-where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
-{
-    fn execute(&self, future: F) {
-        drop(self.0.spawn(Span::none(), future));
-    }
-}
 
 /// How connections end.
 #[derive(Clone, Debug)]
@@ -123,33 +113,58 @@ async fn serve(
         let (app, peer) = (app.clone(), peer.clone());
         async move { Ok::<_, Infallible>(app.serve(&peer, request).await) }
     });
-    let io = TokioIo::new(stream);
-    let ended = if http2 {
-        let connection = http2_settings(tasks).serve_connection(io, service);
-        let mut connection = pin!(connection);
-        tokio::select! {
-            ended = connection.as_mut() => ended,
-            () = stop.cancelled() => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
-            }
-        }
-    } else {
-        let connection = http1_settings().serve_connection(io, service);
-        let mut connection = pin!(connection);
-        tokio::select! {
-            ended = connection.as_mut() => ended,
-            () = stop.cancelled() => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
-            }
+    if http2 {
+        return serve_http2(stream, service, tasks, &stop).await;
+    }
+    let connection = http1_settings().serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
         }
     };
     ended.map_err(io::Error::other)
 }
 
-fn http2_settings(tasks: Tasks) -> http2::Builder<Tracked> {
-    let mut settings = http2::Builder::new(Tracked(tasks));
+/// One turn of a connection: its watches fill what it sends, it sends and reads, and what it wrote
+/// goes out together.
+async fn serve_http2<S>(
+    stream: TlsStream<StallGuard<TcpStream>>,
+    service: S,
+    tasks: Tasks,
+    stop: &CancellationToken,
+) -> io::Result<()>
+where
+    S: HttpService<Incoming, ResBody = Body, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    let (streams, mut settled) = streams(tasks);
+    let (stream, flusher) = coalesce(stream);
+    let connection = http2_settings(streams).serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    let mut stopping = pin!(stop.cancelled());
+    let mut stopped = false;
+    poll_fn(|cx| {
+        if !stopped && stopping.as_mut().poll(cx).is_ready() {
+            stopped = true;
+            connection.as_mut().graceful_shutdown();
+        }
+        settled.poll(cx);
+        if let Poll::Ready(ended) = connection.as_mut().poll(cx) {
+            return Poll::Ready(ended.map_err(io::Error::other));
+        }
+        match flusher.poll(cx) {
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Ready(Ok(())) | Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
+}
+
+fn http2_settings(streams: Streams) -> http2::Builder<Streams> {
+    let mut settings = http2::Builder::new(streams);
     settings
         .timer(TokioTimer::new())
         .max_concurrent_streams(MAX_STREAMS)

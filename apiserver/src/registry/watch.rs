@@ -37,6 +37,9 @@ const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 /// `--min-request-timeout`).
 const MIN_TIMEOUT: u64 = 1800;
 
+/// Events that a watch passes over before it lets others run.
+const TURN: usize = 256;
+
 /// Where a watch begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Begin {
@@ -209,8 +212,7 @@ impl Stream for Run {
             let resource_version = run.registry.versions.format(revision);
             return Poll::Ready(Some(WatchItem::Bookmark { resource_version, initial: true }));
         }
-        loop {
-            // The queue yields to other tasks by itself after so many events.
+        for _ in 0..TURN {
             match run.subscription.poll_next(cx) {
                 Poll::Ready(Some(event)) => match run.change(&event) {
                     Ok(Some(item)) => return Poll::Ready(Some(item)),
@@ -238,6 +240,8 @@ impl Stream for Run {
                 }
             }
         }
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 }
 
