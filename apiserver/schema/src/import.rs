@@ -65,7 +65,7 @@ const STEERING: [&str; 10] = [
 pub struct VersionSource<'a> {
     /// Its discovery.
     pub discovered: &'a DiscoveredVersion,
-    /// Its OpenAPI v3 document, `/openapi/v3/apis/<group>/<version>`.
+    /// Its OpenAPI v3 document, which is at [`document_path`].
     pub openapi: &'a Value,
 }
 
@@ -130,6 +130,15 @@ pub fn import_group(group: &str, versions: &[VersionSource<'_>]) -> Imported {
         }
     }
     imported
+}
+
+/// Where a cluster serves the OpenAPI v3 document of a group version, as
+/// `/openapi/v3/apis/apps/v1`.
+pub fn document_path(group: &str, version: &str) -> String {
+    match group {
+        "" => format!("/openapi/v3/api/{version}"),
+        _ => format!("/openapi/v3/apis/{group}/{version}"),
+    }
 }
 
 /// The name of the CRD that holds a type.

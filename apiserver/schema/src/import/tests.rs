@@ -50,11 +50,8 @@ fn imported() -> BTreeMap<Box<str>, Imported> {
     let import = |group: DiscoveredGroup| {
         let source = |discovered| {
             let version: &DiscoveredVersion = discovered;
-            let path = match &*group.name {
-                "" => format!("api/{}", version.version),
-                name => format!("apis/{name}/{}", version.version),
-            };
-            let openapi = documents.get(&path)?;
+            let path = document_path(&group.name, &version.version);
+            let openapi = documents.get(path.strip_prefix("/openapi/v3/")?)?;
             Some(VersionSource { discovered, openapi })
         };
         let versions: Vec<_> = group.versions.iter().filter_map(source).collect();
@@ -111,7 +108,10 @@ fn what_a_cluster_returned_is_valid_and_stays_as_it_is() {
         let is_it = |made: &&ImportedType| made.crd["metadata"]["name"] == *name;
         let made = imported[&*gv.group].types.iter().find(is_it).unwrap();
         let schema = schemas(made).into_iter().find(|(version, _)| *version == &*gv.version);
-        let (_, schema) = schema.unwrap_or_else(|| panic!("{name} has no {}", gv.version));
+        let Some((_, schema)) = schema else {
+            assert!(made.losses.iter().any(|loss| loss.path == *gv.version), "{name}");
+            continue;
+        };
         let schema = Structural::compile(schema, &FieldPath::root("schema")).unwrap();
         let mut problems = schema.validate(&object, None);
         // Upstream lets items have equal keys.

@@ -49,6 +49,16 @@ fn served_objects_are_canonical() {
 }
 
 #[test]
+fn generations_are_where_upstream_has_them() {
+    for (input, Served { object, .. }) in served() {
+        let gv = gvk(&object).group_version;
+        let known = resource(&gv.group, input.path.rsplit('/').next().unwrap()).unwrap();
+        let has = object["metadata"].get("generation").is_some();
+        assert_eq!(has, known.generation != Generation::None, "{object}");
+    }
+}
+
+#[test]
 fn fields_of_other_releases_stay() {
     let (_, Served { object, .. }) = served().remove(0);
     let schema = Types::known(&gvk(&object)).unwrap();
