@@ -214,8 +214,7 @@ impl<'d> Converter<'d> {
         let values = layers.get("additionalProperties");
         match (layers.get("properties").and_then(Value::as_object), values) {
             (Some(properties), values) => {
-                let facts = layers.component;
-                let fields = self.properties(properties, facts, keys, depth);
+                let fields = self.properties(properties, layers, keys, depth);
                 made.insert("properties".into(), Value::Object(fields));
                 if values.is_some_and(|values| *values != Value::Bool(false)) {
                     self.lose("fields beside the named ones: they are kept, but not checked");
@@ -252,13 +251,15 @@ impl<'d> Converter<'d> {
     fn properties(
         &mut self,
         properties: &'d Map<String, Value>,
-        component: Option<&str>,
+        layers: &Layers<'d>,
         keys: &[&str],
         depth: usize,
     ) -> Map<String, Value> {
         let types = self.facts.clone();
         let pool = types.pool();
-        let known = component.and_then(|name| pool.find(name));
+        let known = layers.component.and_then(|name| pool.find(name));
+        let required = layers.get("required").and_then(Value::as_array);
+        let is_required = |name: &str| required.is_some_and(|all| all.iter().any(|n| n == name));
         let mut made = Map::new();
         for (name, schema) in properties {
             if depth == 0 && name == "metadata" {
@@ -272,8 +273,10 @@ impl<'d> Converter<'d> {
                 field.insert("nullable".into(), true.into());
             }
             // Zero values stand in documents wherever Go has no pointer. Go's decoder fills them in,
-            // and its encoder leaves most of them out again, so they are no defaults.
-            let default = schema.get("default").filter(|d| is_key || !is_zero(d));
+            // and its encoder leaves most of them out again, so they are no defaults; but a list
+            // needs a value of each key.
+            let needed = is_key && !is_required(name);
+            let default = schema.get("default").filter(|d| needed || !is_zero(d));
             if let Some(default) = default {
                 field.insert("default".into(), default.clone());
             }

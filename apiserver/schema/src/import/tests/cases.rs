@@ -120,7 +120,7 @@ fn defaults_and_lists() {
     };
     let items = json!({
         "type": "object", "description": "inner", "required": ["a"],
-        "properties": {"a": {"type": "string", "default": ""}, "b": {"type": "string"}},
+        "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
     });
     check(
         list(&["a"]),
@@ -136,6 +136,12 @@ fn defaults_and_lists() {
         json!({"type": "array", "nullable": true, "items": items, "x-kubernetes-list-type": "atomic"}),
         &["v1.x: items that CRDs can't tell apart: the list is owned as a whole"],
     );
+    let optional = json!({
+        "type": "array", "nullable": true,
+        "items": {"type": "object", "properties": {"k": {"type": "string", "default": ""}}},
+        "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
+    });
+    check(optional.clone(), optional, &[]);
     check(
         json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set", "uniqueItems": true}),
         json!({"type": "array", "nullable": true, "items": {"type": "string"}, "x-kubernetes-list-type": "set"}),

@@ -6,7 +6,7 @@
 // With -folder ../../../apiserver/schema/tests/data/import, and -published true, for the objects of
 // types that can be imported; also kept are then the discovery and the OpenAPI documents, without
 // their descriptions and paths. The server must run with --runtime-config=api/all=true and
-// --disable-admission-plugins=ServiceAccount,StorageObjectInUseProtection.
+// --disable-admission-plugins=ServiceAccount.
 package main
 
 import (
