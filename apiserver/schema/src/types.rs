@@ -117,10 +117,22 @@ mod tests {
     }
 
     #[test]
+    fn built_in_types_come_before_known_ones() {
+        let known =
+            |group, version, kind| Types::known(&GroupVersion::new(group, version).kind(kind));
+        let builtin = Types::builtin();
+        assert!(Arc::ptr_eq(known("", "v1", "Secret").unwrap().pool(), builtin.pool()));
+        let deployment = known("apps", "v1", "Deployment").unwrap();
+        assert!(Arc::ptr_eq(deployment.pool(), known("", "v1", "PodList").unwrap().pool()));
+        assert!(known("apps", "v1beta1", "Deployment").is_none());
+        assert!(Types::beyond().resources().is_empty());
+    }
+
+    #[test]
     fn fields_know_their_protobuf_numbers() {
-        let types = Types::builtin();
+        let (types, beyond) = (Types::builtin(), Types::beyond());
         let mut numbered = 0;
-        for (gvk, schema) in types.kinds() {
+        for (gvk, schema) in types.kinds().chain(beyond.kinds()) {
             let mut numbers: Vec<u32> =
                 schema.root_struct().fields.iter().map(|f| f.number).collect();
             numbers.retain(|n| *n != 0);
