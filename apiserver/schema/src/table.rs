@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::jsonpath::JsonPath;
 use crate::resource::ResourceDef;
+use crate::structural::print;
 
 pub use age::human_duration;
 pub use function::Function;
@@ -223,13 +224,22 @@ fn present<'v>(path: &JsonPath, object: &'v Value) -> Option<&'v Value> {
 /// A CRD's cell: values of another type than the column's are not shown.
 fn typed(kind: &str, value: &Value, now: Timestamp) -> Value {
     match (kind, value) {
-        ("integer", Value::Number(n)) if n.is_f64() => {
-            n.as_f64().map_or(Value::Null, |f| Value::from(f as i64))
-        }
-        ("integer" | "number", Value::Number(_)) | ("boolean", Value::Bool(_)) => value.clone(),
-        ("string", Value::String(_)) => value.clone(),
-        ("string", other) => Value::String(text(other).into_owned()),
-        ("date", value) => Value::String(age::since(Some(value), now)),
+        // Go cuts floats off, and makes the least integer of those that are none.
+        ("integer", Value::Number(n)) => n.as_i64().map_or_else(
+            || {
+                let float = n.as_f64().unwrap_or_default();
+                let fits = float.abs() < i64::MAX as f64;
+                Value::from(if fits { float as i64 } else { i64::MIN })
+            },
+            Value::from,
+        ),
+        ("number", Value::Number(_)) | ("boolean", Value::Bool(_)) => value.clone(),
+        ("string", Value::Null) => Value::from("<no value>"),
+        ("string", value) => Value::String(print::text(value)),
+        ("date", Value::String(text)) => match age::since(Some(value), now) {
+            age if age == age::UNKNOWN && !text.is_empty() => Value::from(age::INVALID),
+            age => Value::from(age),
+        },
         _ => Value::Null,
     }
 }

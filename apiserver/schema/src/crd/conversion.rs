@@ -57,7 +57,7 @@ pub(super) fn knows_a_review(crd: &Value) -> bool {
 /// Whether a CRD's CA bundle is one that can't be read.
 pub(super) fn has_invalid_ca(crd: &Value) -> bool {
     let bundle = text(crd, &["spec", "conversion", "webhook", "clientConfig", "caBundle"]);
-    !bundle.is_empty() && !is_ca_bundle(bundle)
+    !bundle.is_empty() && read_ca_bundle(bundle).is_err()
 }
 
 fn reviews(crd: &Value) -> Vec<&str> {
@@ -81,8 +81,11 @@ fn validate_client(
         _ => vec![FieldError::required(at, "exactly one of url or service is required")],
     };
     let bundle = text(client, &["caBundle"]);
-    if !bundle.is_empty() && !tolerance.invalid_ca_bundle && !is_ca_bundle(bundle) {
-        let why = "unable to load root certificates: unable to parse bytes as PEM block";
+    if !bundle.is_empty()
+        && !tolerance.invalid_ca_bundle
+        && let Err(why) = read_ca_bundle(bundle)
+    {
+        let why = format!("unable to load root certificates: {why}");
         problems.push(FieldError::invalid_str(&at.child("caBundle"), bundle, why));
     }
     problems
@@ -182,15 +185,17 @@ fn validate_reviews(versions: &[&str], tolerance: &Tolerance, at: &FieldPath) ->
     problems
 }
 
-/// Whether base64 text holds a certificate in PEM. Whether the certificate is one that can be
-/// used shows when the webhook is called.
-fn is_ca_bundle(base64: &str) -> bool {
-    let Ok(bytes) = STANDARD.decode(base64) else { return false };
-    let Ok(pem) = String::from_utf8(bytes) else { return false };
-    let (start, end) = ("-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----");
-    let Some((_, rest)) = pem.split_once(start) else { return false };
-    let Some((body, _)) = rest.split_once(end) else { return false };
+/// Looks for a certificate in base64 text of PEM. Whether it is one that can be used shows when
+/// the webhook is called.
+fn read_ca_bundle(base64: &str) -> Result<(), &'static str> {
+    const NO_PEM: &str = "unable to parse bytes as PEM block";
+    const MALFORMED: &str = "failed to parse certificate: x509: malformed certificate";
+    let bytes = STANDARD.decode(base64).map_err(|_| NO_PEM)?;
+    let pem = String::from_utf8(bytes).map_err(|_| NO_PEM)?;
+    let (_, rest) = pem.split_once("-----BEGIN CERTIFICATE-----").ok_or(NO_PEM)?;
+    let (body, _) = rest.split_once("-----END CERTIFICATE-----").ok_or(NO_PEM)?;
     let body: String = body.split_whitespace().collect();
+    let der = STANDARD.decode(body).map_err(|_| NO_PEM)?;
     // A certificate is a DER sequence.
-    STANDARD.decode(body).is_ok_and(|der| der.first() == Some(&0x30))
+    if der.first() == Some(&0x30) { Ok(()) } else { Err(MALFORMED) }
 }

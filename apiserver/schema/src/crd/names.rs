@@ -48,6 +48,10 @@ pub fn accept_names<'v>(crd: &Value, others: impl Iterator<Item = &'v Value>) ->
         }
     }
     set_or_remove(&mut names, "categories", asked.get("categories"));
+    for field in ["plural", "kind"] {
+        // Go writes these even when they are empty.
+        names.entry(field).or_insert_with(|| "".into());
+    }
     let accepted = match conflict {
         Some((reason, why)) => Condition::new("NamesAccepted", "False", reason, why),
         None => Condition::new("NamesAccepted", "True", "NoConflicts", "no conflicts found"),

@@ -123,9 +123,9 @@ fn validate_list(
 ) -> Vec<FieldError> {
     let mut problems = Vec::new();
     let mut wrong = |why: &str| {
-        let list = crd.pointer("/spec/versions").unwrap_or(&Value::Null);
+        let list = crd.pointer("/spec/versions").filter(|list| list.is_array());
         let mut problem = FieldError::invalid(&at.child("versions"), &Value::Null, why);
-        problem.value = Some(shortened(list));
+        problem.value = Some(list.map_or("[]".into(), shortened));
         problems.push(problem);
     };
     let count = names.len();

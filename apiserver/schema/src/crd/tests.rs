@@ -1,1 +1,5 @@
-//! Texts are what a real kube-apiserver answered.
+//! CRDs, their names, and what they become.
+
+mod compiled;
+mod judged;
+mod laws;

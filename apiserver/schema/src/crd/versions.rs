@@ -45,7 +45,12 @@ pub(super) fn validate_warning(version: &Version<'_>, at: &FieldPath) -> Vec<Fie
     let Some(warning) = field.and_then(Value::as_str) else { return Vec::new() };
     let at = at.child("deprecationWarning");
     let mut problems = Vec::new();
-    let mut wrong = |why: String| problems.push(FieldError::invalid_str(&at, warning, why));
+    let mut wrong = |why: String| {
+        // Upstream prints it as JSON.
+        let mut problem = FieldError::invalid_str(&at, warning, why);
+        problem.value = field.map(machinery::field::go_json);
+        problems.push(problem);
+    };
     if !version.flag("deprecated") {
         wrong("can only be set for deprecated versions".into());
         return problems;

@@ -14,6 +14,15 @@ pub(crate) fn value(value: &Value) -> String {
     }
 }
 
+/// A value as text: texts as they are, numbers as `%v` prints them, others as JSON.
+pub(crate) fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => plain_number(number),
+        other => json(other),
+    }
+}
+
 /// JSON as Go writes it: whole floats have no fraction.
 pub(super) fn json(value: &Value) -> String {
     match value {

@@ -1,5 +1,6 @@
 //! Schemas as a whole. Texts are what a real kube-apiserver answered.
 
+mod judged;
 mod laws;
 
 use serde_json::json;

@@ -9,11 +9,16 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 const YEAR: i64 = 365 * DAY;
 
+/// What is shown where there is no time.
+pub(super) const UNKNOWN: &str = "<unknown>";
+/// What is shown of a text that is no time, and of times in the future.
+pub(super) const INVALID: &str = "<invalid>";
+
 /// How long ago a time was; `<unknown>` when there is no time.
 pub(super) fn since(time: Option<&Value>, now: Timestamp) -> String {
     let parsed = time.and_then(Value::as_str).and_then(|text| Time::parse(text).ok());
     match parsed {
-        None => "<unknown>".to_owned(),
+        None => UNKNOWN.to_owned(),
         Some(time) => {
             // Whole seconds, cut towards zero as upstream cuts them.
             let elapsed = now.as_millisecond().saturating_sub(time.timestamp().as_millisecond());
@@ -30,7 +35,7 @@ pub fn human_duration(seconds: i64) -> String {
         if rest == 0 { format!("{first}{unit}") } else { format!("{first}{unit}{rest}{small}") }
     };
     match seconds {
-        ..-1 => "<invalid>".to_owned(),
+        ..-1 => INVALID.to_owned(),
         -1 => "0s".to_owned(),
         0..120 => format!("{seconds}s"),
         120..600 => pair(seconds / MINUTE, 'm', seconds % MINUTE, 's'),

@@ -118,6 +118,6 @@ fn columns_of_custom_resources() {
     check("boolean", json!(true), json!(true));
     check("boolean", json!("true"), json!(null));
     check("date", json!("2026-11-27T00:39:20Z"), json!("24h"));
-    check("date", json!("never"), json!("<unknown>"));
-    check("string", json!(null), json!(""));
+    check("date", json!("never"), json!("<invalid>"));
+    check("string", json!(null), json!("<no value>"));
 }

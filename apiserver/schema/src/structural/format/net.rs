@@ -22,7 +22,7 @@ pub(super) fn is_cidr(text: &str) -> bool {
     digits && length.parse::<u32>().is_ok_and(|n| n <= most) && is_ip(address, Zeros::Allowed)
 }
 
-/// A hardware address of 6, 8 or 20 bytes, with colons, dashes or dots.
+/// A hardware address of 6, 8 or 20 bytes, with colons, dashes, dots or nothing between them.
 pub(super) fn is_mac(text: &str) -> bool {
     let groups = |separator: char, digits: usize, counts: &[usize]| {
         let mut count = 0;
@@ -32,7 +32,11 @@ pub(super) fn is_mac(text: &str) -> bool {
         });
         whole && counts.contains(&count)
     };
-    groups(':', 2, &[6, 8, 20]) || groups('-', 2, &[6, 8, 20]) || groups('.', 4, &[3, 4, 10])
+    let plain = [12, 16, 40].into_iter().any(|digits| groups(':', digits, &[1]));
+    plain
+        || groups(':', 2, &[6, 8, 20])
+        || groups('-', 2, &[6, 8, 20])
+        || groups('.', 4, &[3, 4, 10])
 }
 
 fn is_ipv4(text: &str, zeros: Zeros) -> bool {
