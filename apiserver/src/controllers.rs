@@ -6,6 +6,7 @@
 mod content;
 mod defaults;
 mod queue;
+mod types;
 
 use std::sync::Arc;
 
@@ -21,6 +22,8 @@ pub(crate) fn spawn(registry: &Arc<Registry>, tasks: &Tasks) {
     let stop = tasks.cancellation();
     let deletion = content::run(registry.clone(), stop.clone());
     drop(tasks.spawn(info_span!("content"), deletion));
+    let types = types::run(registry.clone(), stop.clone());
+    drop(tasks.spawn(info_span!("types"), types));
     let defaults = defaults::run(registry.clone(), stop.clone());
     drop(tasks.spawn(info_span!("defaults"), defaults));
 }

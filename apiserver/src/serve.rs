@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use machinery::ClusterName;
 use runtime::Tasks;
 use schema::Types;
 use store::Store;
@@ -218,8 +219,10 @@ impl Builder {
             Cache::start(store.clone(), overlay.clone(), background).await.map_err(failed)?;
         let catalog = Arc::new(Catalog::new(&types, cache.clone()));
         let registry = Arc::new(Registry::new(store, cache, types, catalog, overlay));
-        let root = registry.create_root(Timestamp::now()).await;
-        root.map_err(|error| StartError::Store(Box::new(error)))?;
+        for own in [ClusterName::root(), ClusterName::system_crds()] {
+            let made = registry.create_own(&own, Timestamp::now()).await;
+            made.map_err(|error| StartError::Store(Box::new(error)))?;
+        }
         controllers::spawn(&registry, background);
         Ok(registry)
     }

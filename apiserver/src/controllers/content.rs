@@ -25,6 +25,7 @@ use tracing::{debug, warn};
 
 use super::context;
 use super::queue::Queue;
+use crate::catalog::definitions;
 use crate::clusters::record;
 use crate::registry::{ClusterScope, DeleteOptions, Error, Reason, Registry, Target};
 
@@ -82,21 +83,16 @@ async fn follow(registry: &Arc<Registry>) {
                     }
                 }
             }
-            let due = queue.next_due();
-            let wait = async {
-                match due {
-                    Some(due) => tokio::time::sleep_until(due).await,
-                    None => std::future::pending().await,
+            let either = async {
+                tokio::select! {
+                    event = first.next() => event,
+                    event = second.next() => event,
                 }
             };
-            let event = tokio::select! {
-                event = first.next() => event,
-                event = second.next() => event,
-                () = wait => continue,
-            };
-            match event {
-                Some(event) => queue.add(Holder::of(&event.key), Instant::now()),
-                None => break,
+            match queue.or_due(either).await {
+                Some(Some(event)) => queue.add(Holder::of(&event.key), Instant::now()),
+                Some(None) => break,
+                None => {}
             }
         }
     }
@@ -150,16 +146,27 @@ async fn sweep(
         .collect::<Vec<_>>();
     let is_namespaces =
         |resource: &ResourceDef| resource.group.is_empty() && &*resource.plural == "namespaces";
-    resources.sort_by_key(|resource| (!resource.namespaced, !is_namespaces(resource)));
+    let is_definitions = |resource: &ResourceDef| {
+        let crds = definitions();
+        resource.group == crds.group && resource.plural == crds.resource
+    };
+    // Types go last: without its type an object could not be found.
+    resources.sort_by_key(|resource| {
+        (is_definitions(resource), !resource.namespaced, !is_namespaces(resource))
+    });
+    // A custom resource is listed once for each version.
+    resources.dedup_by(|a, b| a.group == b.group && a.plural == b.plural);
     let mut remaining = Remaining::default();
     for resource in resources {
         let name = Registry::group_resource(&resource);
+        let custom = registry.catalog().custom_of(cluster, &resource.group, &resource.plural);
         let prefix = match namespace {
             Some(namespace) => KeyPrefix::namespace(&name, cluster, namespace),
             None => KeyPrefix::cluster(&name, cluster),
         };
-        if is_namespaces(&resource) && !remaining.objects.is_empty() && !forced {
-            // A namespace can't go before its content; the next round sees to it.
+        let is_last = is_namespaces(&resource) || is_definitions(&resource);
+        if is_last && !remaining.objects.is_empty() && !forced {
+            // These can't go before their content; the next round sees to it.
             continue;
         }
         for (key, revision) in registry.cache().records(&prefix) {
@@ -173,6 +180,7 @@ async fn sweep(
                 cluster: scope.clone(),
                 version: version(&resource),
                 resource: resource.clone(),
+                custom: custom.clone(),
                 namespace: (&*object.header.namespace).into(),
                 name: (&*object.header.name).into(),
                 subresource: "".into(),
@@ -243,6 +251,7 @@ impl Holder {
             cluster: ClusterScope::One(cluster),
             version: version(def),
             resource: def.clone(),
+            custom: None,
             namespace: "".into(),
             name: name.into(),
             subresource: "status".into(),

@@ -41,19 +41,10 @@ async fn follow(registry: &Arc<Registry>) {
                     queue.retry(key, Instant::now(), delay);
                 }
             }
-            let due = queue.next_due();
-            let wait = async {
-                match due {
-                    Some(due) => tokio::time::sleep_until(due).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                event = events.next() => match event {
-                    Some(event) => queue.add(event.key.clone(), Instant::now()),
-                    None => break,
-                },
-                () = wait => {}
+            match queue.next(&mut events).await {
+                Some(Some(event)) => queue.add(event.key.clone(), Instant::now()),
+                Some(None) => break,
+                None => {}
             }
         }
     }

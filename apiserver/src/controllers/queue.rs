@@ -1,8 +1,10 @@
 //! Keys that wait to be looked at, each with its own back-off.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use store::cache::{Event, Subscription};
 use tokio::time::Instant;
 
 /// First wait after a failed try, doubled up to [`LONGEST`].
@@ -52,8 +54,24 @@ impl<K: Ord + Clone> Queue<K> {
     }
 
     /// When the next key is due.
-    pub(super) fn next_due(&self) -> Option<Instant> {
+    fn next_due(&self) -> Option<Instant> {
         self.waiting.values().map(|waiting| waiting.due).min()
+    }
+
+    /// Waits for an event, or until a key is due (`None`). The end of the events is an event, too.
+    pub(super) async fn next(&self, events: &mut Subscription) -> Option<Option<Arc<Event>>> {
+        self.or_due(events.next()).await
+    }
+
+    /// Waits for something, or until a key is due (`None`).
+    pub(super) async fn or_due<T>(&self, something: impl Future<Output = T>) -> Option<T> {
+        let Some(due) = self.next_due() else {
+            return Some(something.await);
+        };
+        tokio::select! {
+            done = something => Some(done),
+            () = tokio::time::sleep_until(due) => None,
+        }
     }
 }
 

@@ -28,9 +28,14 @@ pub(super) fn resource_version(value: &Value) -> Option<u64> {
 }
 
 fn relabelled(mut value: Value, kind: &Gvk) -> Value {
+    relabel(&mut value, kind);
+    value
+}
+
+/// Says of an object that it is of `kind`.
+pub(super) fn relabel(value: &mut Value, kind: &Gvk) {
     value["apiVersion"] = json!(kind.group_version.to_string());
     value["kind"] = json!(&*kind.kind);
-    value
 }
 
 /// Moves fields by their dotted names. All are taken out before any is put in its new place.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use machinery::meta::{get_str, remove, set};
-use machinery::{FieldPath, Gvk, name};
+use machinery::{FieldPath, name};
 use schema::resource::{Flag, Generation, ResourceDef};
 use serde_json::{Value, json};
 use store::cache::Slot;
@@ -12,6 +12,7 @@ use super::commit::{Lost, TRIES, Write};
 use super::guard::unreadable;
 use super::owners::dedup_owners;
 use super::strategy::{self, Strategy};
+use super::typing::Typing;
 use crate::registry::{
     Body, Context, Error, Reason, Registry, Target, View, WriteOptions, Written, conversion,
 };
@@ -77,6 +78,8 @@ impl Registry {
             let generated = self.name(&mut object);
             names += usize::from(generated);
             let (name, value) = self.prepare_new(ctx, target, object)?;
+            let mut guard = guard;
+            self.guard_type(&mut guard, target, cluster, &name)?;
             let key = Self::object_key(target, cluster, &name);
             let slot = self.cache.slot(&key);
             let exists = || {
@@ -150,37 +153,38 @@ impl Registry {
             set(&mut object, &["metadata", "generation"], json!(1));
         }
         let strategy = strategy::of(resource);
-        let schema = self.schema(&kind)?;
-        schema.default(&mut object);
+        let typing = self.typing(target)?;
+        typing.default(&mut object);
         strategy.complete(&mut object);
         if let Some(status) = resource.subresource("status")
             && status.writes.iter().any(|field| &**field == "status")
         {
-            clear_status(&schema, &mut object);
+            clear_status(&typing, &mut object);
         }
         strategy.prepare_create(&mut object, ctx);
         let name = get_str(&object, &["metadata", "name"]).unwrap_or_default().to_owned();
-        let problems = judge_new(resource, strategy, &object);
+        let mut problems = judge_new(resource, strategy, &object);
+        problems.extend(typing.validate(&object, None, ""));
         if !problems.is_empty() {
             let kind = strategy::judged_kind(resource, &kind);
             return Err(Error::invalid(&kind, &name, &problems));
         }
-        strategy.warnings(&object).into_iter().for_each(|warning| ctx.warn(warning));
-        Ok((name, self.canonical(resource, &kind, object)?))
+        strategy.warnings(&object, None).into_iter().for_each(|warning| ctx.warn(warning));
+        Ok((name, self.canonical(target, object)?))
     }
 
-    /// The bytes that are stored for an object of any version of its resource.
-    pub(super) fn canonical(
-        &self,
-        resource: &ResourceDef,
-        kind: &Gvk,
-        object: Value,
-    ) -> Result<bytes::Bytes, Error> {
+    /// The bytes that are stored for an object of the target's version.
+    pub(super) fn canonical(&self, target: &Target, object: Value) -> Result<bytes::Bytes, Error> {
+        let resource = &target.resource;
         let stored = self.stored_kind(resource);
-        if stored == *kind {
+        if stored == Self::kind(resource, &target.version) {
             return Ok(store::object::encode(&object));
         }
         let mut object = conversion::to_stored(resource, object, &stored);
+        if target.custom.is_some() {
+            // What the stored version lacks stays: reading in a version leaves out what that lacks.
+            return Ok(store::object::encode(&object));
+        }
         let schema = self.schema(&stored)?;
         schema.coerce(&mut object, schema::CoerceMode::Drop).map_err(Error::internal)?;
         Ok(store::object::encode(&object))
@@ -239,8 +243,8 @@ fn judge_new(
 }
 
 /// A new object has no status but the empty one that its type always shows, if it does.
-fn clear_status(schema: &schema::Schema, object: &mut Value) {
-    let field = schema.pool().field(schema.root(), "status");
+fn clear_status(typing: &Typing, object: &mut Value) {
+    let field = typing.facts().and_then(|facts| facts.pool().field(facts.root(), "status"));
     match field {
         Some(field) if !field.pointer => {
             set(object, &["status"], json!({}));

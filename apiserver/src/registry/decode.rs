@@ -5,9 +5,10 @@ use std::sync::Arc;
 use machinery::json::{self, Limits};
 use machinery::{GroupVersion, Gvk};
 use schema::resource::ResourceDef;
-use schema::{CoerceMode, Schema};
+use schema::{CoerceMode, Schema, Types};
 use serde_json::{Value, json};
 
+use super::typing::Typing;
 use crate::registry::{Body, Context, Error, FieldValidation, Media, Registry, Target};
 
 /// A body's content before it is known to be of the right kind.
@@ -55,7 +56,12 @@ impl Registry {
         let version = GroupVersion::parse(envelope.api_version)
             .ok_or_else(|| Error::bad_request("the body has no apiVersion"))?;
         let kind = version.kind(envelope.kind);
-        let mut value = schema::proto::decode(&self.types, &kind, envelope.raw).map_err(bad)?;
+        let mut value = match Types::known(&kind) {
+            Some(known) => schema::proto::decode_as(&known, &kind, envelope.raw),
+            // The kinds that belong to every group, as options.
+            None => schema::proto::decode(&self.types, &kind, envelope.raw),
+        }
+        .map_err(bad)?;
         value["apiVersion"] = json!(version.to_string());
         value["kind"] = json!(&*kind.kind);
         Ok(Raw { value, problems: Vec::new() })
@@ -79,34 +85,33 @@ impl Registry {
         };
         let raw = self.parse(body).and_then(readable).map_err(unreadable)?;
         self.identify(&raw.value, &kind)?;
-        self.typed(ctx, &kind, raw, validation).map_err(|refused| match refused {
-            Untyped::Content(why) => {
-                let (name, version) = (&kind.kind, &kind.group_version.version);
-                Error::bad_request(format!(
-                    "{name} in version {version:?} cannot be handled as a {name}: {why}"
-                ))
-            }
-            Untyped::Failed(error) => error,
+        let typing = self.typing(target)?;
+        Self::typed(ctx, &typing, &kind, raw, validation).map_err(|why| {
+            let (name, version) = (&kind.kind, &kind.group_version.version);
+            Error::bad_request(format!(
+                "{name} in version {version:?} cannot be handled as a {name}: {why}"
+            ))
         })
     }
 
     /// Makes content an object of `kind`, as a strict or a lenient decoder does. What the content
     /// says of its own kind is overwritten.
+    ///
+    /// # Errors
+    /// Why it is none, in the words of upstream's decoder.
     pub(super) fn typed(
-        &self,
         ctx: &Context,
+        typing: &Typing,
         kind: &Gvk,
         raw: Raw,
         validation: FieldValidation,
-    ) -> Result<Value, Untyped> {
+    ) -> Result<Value, String> {
         let Raw { mut value, mut problems } = raw;
-        let schema = self.schema(kind).map_err(Untyped::Failed)?;
         let mode = match validation {
             FieldValidation::Ignore => CoerceMode::Drop,
             FieldValidation::Warn | FieldValidation::Strict => CoerceMode::Report,
         };
-        let unknown =
-            schema.coerce(&mut value, mode).map_err(|error| Untyped::Content(error.to_string()))?;
+        let unknown = typing.coerce(&mut value, mode).map_err(|error| error.to_string())?;
         let from_yaml = problems.iter().any(|problem| problem.starts_with("line "));
         problems.extend(unknown.iter().map(ToString::to_string));
         match validation {
@@ -122,7 +127,7 @@ impl Registry {
                 } else {
                     problems.join(", ")
                 };
-                return Err(Untyped::Content(format!("strict decoding error: {problems}")));
+                return Err(format!("strict decoding error: {problems}"));
             }
         }
         value["apiVersion"] = json!(kind.group_version.to_string());
@@ -180,15 +185,6 @@ impl Registry {
         self.types.kind(kind).is_some()
             || self.types.resources().iter().any(|resource| lists(resource))
     }
-}
-
-/// Why content is no object of its kind.
-#[derive(Debug)]
-pub(super) enum Untyped {
-    /// In the words of upstream's decoder.
-    Content(String),
-    /// The server failed.
-    Failed(Error),
 }
 
 /// What upstream's decoder says before why it cannot tell what a body is.

@@ -50,6 +50,7 @@ impl Registry {
                 return Err(Error::not_found(&resource, &target.name));
             };
             self.check_preconditions(target, current, &options)?;
+            self.check_unused(target, current)?;
             let view = self.view(&self.lens(target), current.clone())?;
             let held = self.is_held(target, current, &options)?;
             if held && current.header.is_deleting() {

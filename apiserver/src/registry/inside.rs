@@ -14,14 +14,18 @@ use crate::clusters::record;
 use crate::registry::{Context, Error, Registry, Target, strategy};
 
 impl Registry {
-    /// Makes the logical cluster `root`, which holds the objects of all others, unless it is there.
-    pub(crate) async fn create_root(&self, now: Timestamp) -> Result<(), Error> {
-        let root = ClusterName::root();
-        let key = record::key(&root);
+    /// Makes a logical cluster that every server has, unless it is there: `root`, which holds the
+    /// objects of all others, or `system:crds`.
+    pub(crate) async fn create_own(
+        &self,
+        cluster: &ClusterName,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let key = record::key(cluster);
         if self.cache.get(&key).is_some() {
             return Ok(());
         }
-        let value = store::object::encode(&record::new(&root, &self.new_uid(), now));
+        let value = store::object::encode(&record::new(cluster, &self.new_uid(), now));
         let compares = vec![store::Compare { key: key.clone(), expect: Expect::Absent }];
         match self.store.commit(Txn { compares, ops: vec![Op::Put { key, value }] }).await {
             Ok(_) | Err(CommitError::Conflict { .. }) => self.consistent().await,
@@ -61,8 +65,8 @@ impl Registry {
         }
     }
 
-    /// Takes the server's own finalizers off a namespace or a logical cluster that has nothing in
-    /// it any more, which lets it go unless others hold it. Returns whether it is gone.
+    /// Takes the server's own finalizers off a namespace, a logical cluster or a CRD that has
+    /// nothing in it any more, which lets it go unless others hold it. Returns whether it is gone.
     pub(crate) async fn release(&self, ctx: &Context, key: &Key) -> Result<bool, Error> {
         let _ = ctx;
         for _ in 0..TRIES {
@@ -73,7 +77,11 @@ impl Registry {
                 return Ok(true);
             }
             let mut value = parse(&current)?;
-            let own = [strategy::NAMESPACE_FINALIZER, record::CONTENT_FINALIZER];
+            let own = [
+                strategy::NAMESPACE_FINALIZER,
+                strategy::DEFINITION_FINALIZER,
+                record::CONTENT_FINALIZER,
+            ];
             let mut held = false;
             for path in [["spec", "finalizers"], ["metadata", "finalizers"]] {
                 let finalizers = get(&value, &path).and_then(Value::as_array);
@@ -106,6 +114,21 @@ impl Registry {
             }
         }
         Err(contended())
+    }
+
+    /// Changes an object in place; only its status is written.
+    pub(crate) async fn change_status(
+        &self,
+        ctx: &Context,
+        target: &Target,
+        change: impl Fn(&mut Value),
+    ) -> Result<(), Error> {
+        let changed = self.transform(ctx, target, false, false, |old| {
+            let mut new = old.clone();
+            change(&mut new);
+            Ok(new)
+        });
+        changed.await.map(|_| ())
     }
 
     /// Sets an object's status.

@@ -6,7 +6,7 @@ use machinery::meta::get_str;
 use machinery::{FieldError, FieldPath, GroupVersion};
 use serde_json::Value;
 
-use super::decode::{Raw, Untyped, go_name};
+use super::decode::{Raw, go_name};
 use super::owners::dedup_owners;
 use super::update::check_name;
 use crate::registry::{
@@ -47,37 +47,64 @@ impl Registry {
         let locked = kind != PatchType::Json
             && get_str(&patch, &["metadata", "resourceVersion"]).is_some_and(|v| !v.is_empty());
         let gvk = Self::kind(&target.resource, &target.version);
-        let schema = self.schema(&gvk)?;
+        let typing = self.typing(target)?;
+        let facts = typing.facts();
+        if kind == PatchType::Strategic && facts.is_none() {
+            return Err(unmergeable());
+        }
         self.warn_writer(ctx, target);
-        self.transform(ctx, target, options.dry_run, locked, |old| {
+        let merged = |old: &Value| -> Result<Value, Error> {
             let mut value = old.clone();
             match kind {
                 PatchType::Json => {
                     ::patch::json::apply(&mut value, &patch, ::patch::json::MAX_COPIED)
                 }
                 PatchType::Merge => ::patch::merge::apply(&mut value, patch.clone()),
-                PatchType::Strategic | PatchType::Apply => {
-                    strategic::apply(old, &patch, &schema.merge()).map(|new| value = new)
-                }
+                PatchType::Strategic | PatchType::Apply => match facts {
+                    Some(facts) => {
+                        strategic::apply(old, &patch, &facts.merge()).map(|new| value = new)
+                    }
+                    None => return Err(unmergeable()),
+                },
             }
             .map_err(|error| refusal(&error))?;
+            Ok(value)
+        };
+        let problems = || -> Vec<String> {
+            duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect()
+        };
+        if let Some(paths) = self.scale_paths(target)? {
+            let rescaled = self.rescale(ctx, target, &paths, options.dry_run, locked, |old| {
+                let raw = Raw { value: merged(old)?, problems: problems() };
+                let scale = self.typed_scale(ctx, raw, options.field_validation)?;
+                check_identity(target, &scale)?;
+                Ok(scale)
+            });
+            return rescaled.await;
+        }
+        self.transform(ctx, target, options.dry_run, locked, |old| {
+            let value = merged(old)?;
             let shown = if kind == PatchType::Strategic { &patch } else { &value };
             let shown = shown.to_string();
             self.identify(&value, &gvk).map_err(|error| misfit(&shown, error.message()))?;
-            let problems =
-                duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
-            let raw = Raw { value, problems };
-            let typed = self.typed(ctx, &gvk, raw, options.field_validation);
-            let mut value = typed.map_err(|refused| match refused {
-                Untyped::Content(why) => misfit(&shown, &why),
-                Untyped::Failed(error) => error,
-            })?;
+            let raw = Raw { value, problems: problems() };
+            let typed = Self::typed(ctx, &typing, &gvk, raw, options.field_validation);
+            let mut value = typed.map_err(|why| misfit(&shown, &why))?;
             check_identity(target, &value)?;
             dedup_owners(ctx, &mut value, true);
             Ok(value)
         })
         .await
     }
+}
+
+/// A strategic merge patch needs a type that says how its lists merge.
+fn unmergeable() -> Error {
+    Error::new(
+        Reason::UnsupportedMediaType,
+        "the body of the request was in an unknown format - accepted media types include: \
+         application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+    )
 }
 
 /// Bytes that are no patch of their form.

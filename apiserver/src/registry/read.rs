@@ -3,10 +3,10 @@
 use store::cache::Listed;
 use store::{Key, KeyPrefix, ReadError, Revision};
 
-use super::PATIENCE;
 use super::list_rules::check_list;
 use super::select::Selection;
 use super::versions::{At, Start};
+use super::{PATIENCE, definitions};
 use crate::registry::{
     ClusterScope, Context, Error, List, ListOptions, Reason, Registry, Target, View,
 };
@@ -36,8 +36,15 @@ impl Registry {
             version => self.reach(self.versions.parse(version)?).await?,
         }
         let key = Self::object_key(target, cluster, &target.name);
-        match self.cache.get(&key) {
-            Some(object) => self.view(&self.lens(target), object),
+        let shared = || self.cache.get(&definitions::fallback(target)?);
+        match self.cache.get(&key).or_else(shared) {
+            Some(object) => {
+                let view = self.view(&self.lens(target), object)?;
+                match self.scale_paths(target)? {
+                    Some(paths) => self.scale_view(&paths, view),
+                    None => Ok(view),
+                }
+            }
             None => {
                 self.require_cluster(cluster)?;
                 let resource = Self::group_resource(&target.resource);

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use machinery::ClusterName;
 use machinery::selector::{FieldSelector, LabelSelector};
 use parking_lot::Mutex;
+use schema::crd::CustomType;
 use schema::resource::ResourceDef;
 
 use crate::auth::UserInfo;
@@ -27,6 +28,8 @@ pub struct Target {
     pub cluster: ClusterScope,
     /// The resource, found in the catalog.
     pub resource: Arc<ResourceDef>,
+    /// Its type, unless it is built in.
+    pub custom: Option<Arc<CustomType>>,
     /// The API version of the URL: one that the resource serves.
     pub version: Arc<str>,
     /// The namespace of the URL; empty for cluster-scoped resources and for all namespaces.

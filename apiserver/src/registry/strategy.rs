@@ -5,6 +5,7 @@
 
 mod check;
 mod config;
+mod definition;
 mod event;
 mod flow;
 mod flow_schema;
@@ -21,6 +22,7 @@ use machinery::{FieldError, FieldPath, GroupVersion, Gvk, name};
 use schema::resource::{NameRule, ResourceDef};
 use serde_json::Value;
 
+pub(super) use definition::FINALIZER as DEFINITION_FINALIZER;
 pub(super) use namespace::FINALIZER as NAMESPACE_FINALIZER;
 
 use crate::registry::{Context, Error};
@@ -51,8 +53,8 @@ pub(super) trait Strategy: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
-    /// What a writer should know.
-    fn warnings(&self, _object: &Value) -> Vec<String> {
+    /// What a writer should know; `old` is what the object was, unless it is new.
+    fn warnings(&self, _object: &Value, _old: Option<&Value>) -> Vec<String> {
         Vec::new()
     }
 
@@ -103,6 +105,7 @@ impl Strategy for Plain {}
 pub(super) fn of(resource: &ResourceDef) -> &'static dyn Strategy {
     match (&*resource.group, &*resource.plural) {
         ("", "namespaces") => &namespace::Namespaces,
+        ("apiextensions.k8s.io", "customresourcedefinitions") => &definition::Definitions,
         ("core.kcp.io", "logicalclusters") => &namespace::LogicalClusters,
         ("", "configmaps") => &config::ConfigMaps,
         ("", "secrets") => &config::Secrets,

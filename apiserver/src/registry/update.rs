@@ -39,6 +39,10 @@ impl Registry {
         body: Body,
         options: WriteOptions,
     ) -> Result<Written, Error> {
+        if let Some(paths) = self.scale_paths(target)? {
+            self.warn_writer(ctx, target);
+            return self.update_scale(ctx, target, &paths, &body, &options).await;
+        }
         let mut decoded = self.decode(ctx, target, &body, options.field_validation)?;
         check_name(target, &decoded)?;
         check_namespace(target, &mut decoded)?;
@@ -134,6 +138,10 @@ impl Registry {
 
     /// A stored object as the target's version has it.
     pub(super) fn in_version(&self, target: &Target, object: &Arc<Object>) -> Result<Value, Error> {
+        if target.custom.is_some() {
+            let view = self.view(&self.lens(target).of_one(), object.clone())?;
+            return serde_json::from_slice(&view.json).map_err(Error::internal);
+        }
         let value = parse(object)?;
         let kind = Self::kind(&target.resource, &target.version);
         if self.stored_kind(&target.resource) == kind {
@@ -155,7 +163,8 @@ impl Registry {
         let kind = Self::kind(resource, &target.version);
         let strategy = strategy::of(resource);
         self.check_lock(target, old, &new)?;
-        self.schema(&kind)?.default(&mut new);
+        let typing = self.typing(target)?;
+        typing.default(&mut new);
         strategy.complete(&mut new);
         restore(old, &mut new);
         merge_subresource(target, old, &mut new);
@@ -171,17 +180,19 @@ impl Registry {
         problems.extend(strategy::unqualified_finalizers(resource, &new));
         problems.extend(strategy.validate(&new));
         problems.extend(strategy.validate_update(&new, old));
+        problems.extend(typing.validate(&new, Some(old), &target.subresource));
         if !problems.is_empty() {
             let kind = strategy::judged_kind(resource, &kind);
             return Err(Error::invalid(&kind, &target.name, &problems));
         }
-        strategy.warnings(&new).into_iter().for_each(|warning| ctx.warn(warning));
+        strategy.warnings(&new, Some(old)).into_iter().for_each(|warning| ctx.warn(warning));
+        self.check_versions_kept(target, old, &new)?;
         let deleting = get(&new, &["metadata", "deletionTimestamp"]).is_some();
         let kept = get(&new, &["metadata", "finalizers"])
             .and_then(Value::as_array)
             .is_some_and(|finalizers| !finalizers.is_empty());
         let gone = deleting && !kept && !strategy.is_held(&new);
-        let value = self.canonical(resource, &kind, new)?;
+        let value = self.canonical(target, new)?;
         if gone {
             return Ok(Next::Gone(value));
         }

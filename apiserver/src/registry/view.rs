@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use machinery::Gvk;
-use schema::CoerceMode;
 use schema::resource::ResourceDef;
+use schema::{CoerceMode, SchemaHash};
 use serde_json::Value;
 use store::cache::Object;
 use store::object;
 
+use super::typing::Typing;
 use crate::registry::{ClusterScope, Error, Registry, Target, View, conversion};
 
 /// What is done to stored bytes before they are shown.
@@ -18,17 +19,30 @@ pub(super) struct Lens {
     resource: Arc<ResourceDef>,
     /// The version that the request asks for, when it is not the one that is stored.
     convert: Option<Gvk>,
+    /// The custom type and the kind in which it is asked for; nothing else is then converted.
+    custom: Option<(Typing, Gvk)>,
     /// Whether the logical cluster is named in an annotation.
     wildcard: bool,
+}
+
+/// A custom resource as it is shown in one version, kept with the stored bytes.
+struct Shown {
+    schema: SchemaHash,
+    version: Arc<str>,
+    /// `None` where the stored bytes themselves are shown.
+    json: Option<Bytes>,
 }
 
 impl Registry {
     pub(super) fn lens(&self, target: &Target) -> Lens {
         let kind = Self::kind(&target.resource, &target.version);
         let stored = self.stored_kind(&target.resource);
+        let custom = target.custom.as_ref().and_then(|custom| Typing::custom(custom, &kind));
+        let convert = (custom.is_none() && kind != stored).then(|| kind.clone());
         Lens {
             resource: target.resource.clone(),
-            convert: (kind != stored).then_some(kind),
+            convert,
+            custom: custom.map(|custom| (custom, kind)),
             wildcard: target.cluster == ClusterScope::All,
         }
     }
@@ -41,7 +55,9 @@ impl Registry {
 
     fn shown(&self, lens: &Lens, object: &Object) -> Result<Bytes, Error> {
         let mut json = object.json.clone();
-        if let Some(kind) = &lens.convert {
+        if let Some((typing, kind)) = &lens.custom {
+            json = Self::passed(typing, kind, object)?;
+        } else if let Some(kind) = &lens.convert {
             let value = serde_json::from_slice(&json).map_err(Error::internal)?;
             let version = conversion::resource_version(&value);
             let converted = self.converted(&lens.resource, value, kind)?;
@@ -55,6 +71,34 @@ impl Registry {
             json = object::with_cluster(&json, cluster);
         }
         Ok(json)
+    }
+
+    /// A custom resource in the version of `kind`: what the schema doesn't know is left out, and
+    /// what it says by default filled in. Done once for each object, if it is always asked for in
+    /// the same version.
+    fn passed(typing: &Typing, kind: &Gvk, object: &Object) -> Result<Bytes, Error> {
+        let version = &kind.group_version.version;
+        let known = |shown: &&Shown| shown.schema == typing.hash() && shown.version == *version;
+        let kept = object.derived.get().and_then(|derived| derived.downcast_ref::<Shown>());
+        if let Some(shown) = kept.filter(known) {
+            return Ok(shown.json.clone().unwrap_or_else(|| object.json.clone()));
+        }
+        let mut value = serde_json::from_slice(&object.json).map_err(Error::internal)?;
+        let resource_version = conversion::resource_version(&value);
+        conversion::relabel(&mut value, kind);
+        typing.repair(&mut value).map_err(Error::internal)?;
+        let mut json = object::encode(&value);
+        if let Some(version) = resource_version {
+            json = object::with_resource_version(&json, version);
+        }
+        let same = json == object.json;
+        if kept.is_none() {
+            let json = (!same).then(|| json.clone());
+            let shown = Shown { schema: typing.hash(), version: version.clone(), json };
+            // Another reader may have been faster.
+            drop(object.derived.set(Arc::new(shown)));
+        }
+        Ok(if same { object.json.clone() } else { json })
     }
 
     /// A stored object as `kind`, without what that kind lacks.
@@ -73,7 +117,14 @@ impl Registry {
 // === impl Lens ===
 
 impl Lens {
-    /// Whether views are the stored bytes themselves, so that encoded frames can be shared.
+    /// The lens of a request for one object.
+    pub(super) fn of_one(mut self) -> Self {
+        self.wildcard = false;
+        self
+    }
+
+    /// Whether views look the same for all requests of a version, so that encoded frames can be
+    /// shared.
     pub(super) fn is_plain(&self) -> bool {
         self.convert.is_none() && !self.wildcard
     }

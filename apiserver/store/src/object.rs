@@ -48,6 +48,9 @@ pub struct Object {
     pub origin: Origin,
     /// What a reader has made of the bytes and keeps with them, as their compressed form.
     pub memo: Memo,
+    /// What the server has made of the content: the type that a CRD defines, or the form in which
+    /// a custom resource is shown.
+    pub derived: Memo,
 }
 
 /// A place for one thing that is made at most once.
@@ -69,7 +72,16 @@ impl Object {
     ) -> Result<Self, JsonError> {
         let header = Header::scan(value)?;
         let json = with_resource_version(value, revision.0 + rv_base);
-        Ok(Self { key, header, json, revision, created: revision, origin, memo: Memo::new() })
+        Ok(Self {
+            key,
+            header,
+            json,
+            revision,
+            created: revision,
+            origin,
+            memo: Memo::new(),
+            derived: Memo::new(),
+        })
     }
 
     /// The same object, created at an earlier revision.

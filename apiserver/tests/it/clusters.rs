@@ -147,7 +147,11 @@ async fn wildcard_reads_show_all_and_name_the_cluster() {
     let clusters = listed["items"].as_array().unwrap().iter().map(of).collect::<Vec<_>>();
     assert_eq!(clusters, ["one", "two"], "only what is stored");
     let namespaces = hub.get("/clusters/*/api/v1/namespaces").await.json();
-    assert_eq!(namespaces["items"].as_array().unwrap().len(), 12, "of root, one and two");
+    assert_eq!(
+        namespaces["items"].as_array().unwrap().len(),
+        16,
+        "of root, system:crds, one and two"
+    );
     // The mark is never stored, also when a client sends it back.
     let mut item = listed["items"][0].clone();
     item["data"] = json!({"k": "v"});

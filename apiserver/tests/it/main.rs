@@ -14,3 +14,4 @@ mod objects;
 mod program;
 mod public;
 mod transfer;
+mod types;

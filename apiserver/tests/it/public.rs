@@ -90,7 +90,7 @@ async fn every_answer_has_an_id_and_is_not_cached() {
     let text = hub.get("/clusters/root/metrics").await;
     assert!(text.text().contains("apiserver_request_total{"), "{text:?}");
     let clusters =
-        "apiserver_resource_objects{group=\"core.kcp.io\",resource=\"logicalclusters\"} 1";
+        "apiserver_resource_objects{group=\"core.kcp.io\",resource=\"logicalclusters\"} 2";
     assert!(text.text().contains(clusters), "{text:?}");
     assert!(!text.text().contains("my-id") && !text.text().contains("nothing"));
     hub.shutdown().await;

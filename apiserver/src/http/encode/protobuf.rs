@@ -13,7 +13,9 @@ pub(super) fn document(json: &[u8]) -> Option<Bytes> {
     let text = |name: &str| value.get(name).and_then(Value::as_str);
     let version = GroupVersion::parse(text("apiVersion")?)?;
     let kind = version.kind(text("kind")?);
-    let raw = proto::encode(&Types::builtin(), &kind, &value).ok()?;
+    // Imported kinds are among the known ones; what a CRD made up has no protobuf form.
+    let schema = Types::known(&kind)?;
+    let raw = proto::encode_as(&schema, &value).ok()?;
     Some(proto::encode_envelope(text("apiVersion")?, &kind.kind, &raw).into())
 }
 

@@ -10,6 +10,7 @@ use schema::ResourceDef;
 use schema::resource::{Subresource, Verb as Can};
 
 use super::method_not_allowed;
+use crate::catalog::Served;
 use crate::http::body::Body;
 use crate::http::negotiate::{self, Offers};
 use crate::http::request_info::{ResourcePath, Verb};
@@ -38,8 +39,8 @@ impl App {
         B: http_body::Body<Data = Bytes> + Send + Unpin,
     {
         let scope = &call.info.cluster;
-        let Some(resource) = self.catalog.find(scope, path.group, path.version, path.resource)
-        else {
+        let found = self.catalog.find(scope, path.group, path.version, path.resource);
+        let Some(Served { resource, custom }) = found else {
             return self.not_there(scope, path.group);
         };
         let Some(subresource) = place(&resource, path, call.info.verb) else {
@@ -72,6 +73,7 @@ impl App {
             cluster: scope.clone(),
             version: version.name.clone(),
             resource,
+            custom,
             namespace,
             name: path.name.into(),
             subresource: path.subresource.into(),

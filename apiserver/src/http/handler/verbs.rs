@@ -102,8 +102,7 @@ impl App {
         B: http_body::Body<Data = Bytes> + Send + Unpin,
     {
         let form = form(found)?;
-        let resource = &found.target.resource;
-        let strategic = self.registry.types().resource(&resource.group, &resource.plural).is_some();
+        let strategic = found.target.custom.as_ref().is_none_or(|custom| custom.is_builtin);
         let kind = negotiate::patch_type(&found.call.parts.headers, strategic)?;
         let options = write_options(found.call.query, WriteVerb::Patch(PatchForm::from(kind)))?;
         let bytes = body::read(&found.call.parts.headers, body).await?;

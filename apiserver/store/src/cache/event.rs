@@ -65,6 +65,7 @@ impl Event {
                 created: previous.created,
                 origin: previous.origin,
                 memo: crate::object::Memo::new(),
+                derived: crate::object::Memo::new(),
             })
         };
         Some(self.deleted.get_or_init(make).clone())

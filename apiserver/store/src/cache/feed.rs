@@ -156,6 +156,7 @@ pub(super) fn slot(record: &Record, base: u64) -> Arc<Object> {
         created: *created,
         origin,
         memo: crate::object::Memo::new(),
+        derived: crate::object::Memo::new(),
     };
     if value.is_empty() {
         return Arc::new(hidden(Origin::Stored));

@@ -1,0 +1,105 @@
+//! What a stored CustomResourceDefinition means, worked out once for each of its revisions.
+
+use std::sync::{Arc, OnceLock};
+
+use machinery::{GroupResource, ObjectKey};
+use schema::crd::{self, CustomType};
+use serde_json::Value;
+use store::Key;
+use store::cache::Object;
+use tracing::warn;
+
+/// A CRD as it is stored, read as far as somebody asked.
+#[derive(Debug)]
+pub struct Definition {
+    /// The parts of the CRD that others depend on: its group and names, asked for and accepted,
+    /// and its conditions.
+    summary: Value,
+    established: bool,
+    compiled: OnceLock<Option<Arc<CustomType>>>,
+}
+
+/// The resource `customresourcedefinitions.apiextensions.k8s.io`.
+pub fn definitions() -> GroupResource {
+    GroupResource::new("apiextensions.k8s.io", "customresourcedefinitions")
+}
+
+/// The key of the CRD of a group and plural name in a logical cluster.
+pub(crate) fn key(cluster: &machinery::ClusterName, group: &str, plural: &str) -> Key {
+    let name = schema::import::crd_name(group, plural);
+    Key::new(&definitions(), &ObjectKey::new(cluster.clone(), "", &name))
+}
+
+/// The fields of a CRD that make its summary; the schemas, which are nearly all of its bytes, are
+/// passed over.
+#[derive(serde::Deserialize, serde::Serialize, Default)]
+#[serde(default)]
+struct Summary {
+    metadata: Value,
+    spec: SummarySpec,
+    status: SummaryStatus,
+}
+
+#[derive(serde::Deserialize, serde::Serialize, Default)]
+#[serde(default)]
+struct SummarySpec {
+    group: Value,
+    names: Value,
+    scope: Value,
+}
+
+#[derive(serde::Deserialize, serde::Serialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct SummaryStatus {
+    accepted_names: Value,
+    conditions: Value,
+}
+
+// === impl Definition ===
+
+impl Definition {
+    /// What a cached CRD means.
+    pub fn of(object: &Arc<Object>) -> Arc<Self> {
+        let derived = object.derived.get_or_init(|| Arc::new(Arc::new(Self::read(&object.json))));
+        match derived.downcast_ref::<Arc<Self>>() {
+            Some(definition) => definition.clone(),
+            // Only CRDs are asked, and of them nothing else is derived.
+            None => Arc::new(Self::read(&object.json)),
+        }
+    }
+
+    fn read(json: &[u8]) -> Self {
+        let summary: Summary = serde_json::from_slice(json).unwrap_or_default();
+        let summary = serde_json::to_value(summary).unwrap_or_default();
+        let established = crd::is_condition_true(&summary, "Established");
+        Self { summary, established, compiled: OnceLock::new() }
+    }
+
+    /// The CRD without its schemas.
+    pub fn summary(&self) -> &Value {
+        &self.summary
+    }
+
+    /// The group that clients address.
+    pub fn group(&self) -> &str {
+        crd::group(&self.summary)
+    }
+
+    /// Whether its objects are served.
+    pub fn is_established(&self) -> bool {
+        self.established
+    }
+
+    /// The type, if it is served.
+    pub fn custom(&self, object: &Object) -> Option<&Arc<CustomType>> {
+        if !self.established {
+            return None;
+        }
+        let compile = || {
+            let crd = serde_json::from_slice::<Value>(&object.json).ok()?;
+            let compiled = crd::compile(&crd);
+            compiled.inspect_err(|why| warn!(key = %object.key, ?why, "unusable CRD")).ok()
+        };
+        self.compiled.get_or_init(compile).as_ref()
+    }
+}
