@@ -6,7 +6,6 @@ use std::sync::{Arc, LazyLock, Weak};
 use machinery::{FieldError, FieldPath, version};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 
 use super::view::{Version as Source, View};
 use super::{ScalePaths, groups, text};
@@ -113,12 +112,10 @@ pub fn compile(crd: &Value) -> Result<Arc<CustomType>, Vec<FieldError>> {
 
 /// What everything below follows from.
 fn identity(crd: &Value, names: &Names<'_>) -> [u8; 32] {
-    let mut hasher = intern::Hasher(Sha256::new());
     let spec = crd.get("spec");
     let parts = ["group", "scope", "versions", "conversion"];
     let parts = parts.map(|name| spec.and_then(|spec| spec.get(name)));
-    serde_json::to_writer(&mut hasher, &(names.all, parts)).expect("a hasher takes all bytes");
-    hasher.0.finalize().into()
+    intern::hash_of(&(names.all, parts))
 }
 
 fn make(crd: &Value, names: &Names<'_>) -> Result<CustomType, Vec<FieldError>> {

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::coerce::meta_schema;
 use super::node::{Flags, NodeData};
+use super::validate::MAX_PROBLEMS;
 use super::{Structural, print};
 use crate::coerce::CoerceMode;
 
@@ -41,7 +42,8 @@ struct Walk<'s> {
 impl<'s> Walk<'s> {
     /// The recursion ends with the schema.
     fn value(&mut self, node: &'s NodeData, resource: bool, value: &Value) {
-        if !node.has(Flags::RESOURCES) && !resource {
+        let told = self.problems.len() >= MAX_PROBLEMS;
+        if told || (!node.has(Flags::RESOURCES) && !resource) {
             return;
         }
         match value {

@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock, Weak};
 
 use machinery::FieldError;
 use parking_lot::Mutex;
+use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -27,10 +28,7 @@ const SMALL: usize = 64;
 
 /// The identity of a schema's content. Maps are sorted in memory, so equal ones print equally.
 pub(super) fn hash(schema: &Value) -> SchemaHash {
-    let mut hasher = Hasher(Sha256::new());
-    hasher.0.update(b"structural\0");
-    serde_json::to_writer(&mut hasher, schema).expect("a hasher takes all bytes");
-    let full: [u8; 32] = hasher.0.finalize().into();
+    let full = hash_of(&("structural", schema));
     let mut short = [0; 16];
     short.copy_from_slice(&full[..16]);
     SchemaHash(short)
@@ -72,8 +70,18 @@ impl Table {
     }
 }
 
+/// SHA-256 of a value's JSON.
+pub(crate) fn hash_of(value: &impl Serialize) -> [u8; 32] {
+    // JSON comes in very small pieces.
+    let mut writer = io::BufWriter::with_capacity(4096, Hasher(Sha256::new()));
+    serde_json::to_writer(&mut writer, value).expect("a hasher takes all bytes");
+    let hasher = writer.into_inner().expect("a hasher takes all bytes");
+    hasher.0.finalize().into()
+}
+
 /// Hashes what is written to it.
-pub(crate) struct Hasher(pub(crate) Sha256);
+#[derive(Debug)]
+struct Hasher(Sha256);
 
 impl io::Write for Hasher {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

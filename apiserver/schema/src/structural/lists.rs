@@ -7,6 +7,7 @@ use machinery::{FieldError, FieldPath};
 use serde_json::{Map, Value};
 
 use super::node::{Flags, ListType, NodeData};
+use super::validate::MAX_PROBLEMS;
 use super::{Structural, print};
 
 /// The items of an object's sets that come twice, and the keys of its maps.
@@ -105,6 +106,9 @@ impl<'s> Walk<'s> {
     }
 
     fn duplicate(&mut self, at: usize, value: &Value) {
+        if self.problems.len() >= MAX_PROBLEMS {
+            return;
+        }
         let mut problem = FieldError::duplicate(&self.path.index(at), value);
         problem.value = Some(print::value(value));
         self.problems.push(problem);

@@ -1,13 +1,12 @@
 //! One part of a schema, and what can be asked of it.
 
-use std::num::NonZeroU32;
-use std::sync::Arc;
+mod data;
 
 use serde_json::Value;
 
 use super::Structural;
-use super::format::Format;
-use super::pattern::Pattern;
+
+pub(super) use data::{Facet, Flags, NodeData, NodeId, Property};
 
 /// A part of a [`Structural`] schema; cheap to copy.
 #[derive(Clone, Copy, Debug)]
@@ -97,147 +96,6 @@ pub struct ValidationRule {
     pub field_path: Box<str>,
     /// Whether the rule also runs where there is no old value.
     pub optional_old_self: Option<bool>,
-}
-
-/// A node's number in its schema.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct NodeId(NonZeroU32);
-
-/// A named field.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct Property {
-    pub(super) name: Box<str>,
-    pub(super) node: NodeId,
-}
-
-/// What is stored of a node: 72 bytes, and the lists that it has.
-#[derive(Debug, Default, PartialEq)]
-pub(super) struct NodeData {
-    pub(super) kind: Option<Kind>,
-    pub(super) list: ListType,
-    pub(super) map: MapType,
-    pub(super) flags: Flags,
-    pub(super) items: Option<NodeId>,
-    pub(super) additional: Additional<NodeId>,
-    /// Sorted by name.
-    pub(super) properties: Box<[Property]>,
-    pub(super) facets: Box<[Facet]>,
-}
-
-/// What few nodes have; each kind at most once in a node.
-#[derive(Debug, PartialEq)]
-pub(super) enum Facet {
-    Format(Format, Box<str>),
-    AnyOf(Box<[NodeId]>),
-    OneOf(Box<[NodeId]>),
-    AllOf(Box<[NodeId]>),
-    Not(NodeId),
-    MaxLength(i64),
-    MinLength(i64),
-    Pattern(Arc<Pattern>),
-    MultipleOf(f64),
-    Minimum(Bound),
-    Maximum(Bound),
-    MinItems(i64),
-    MaxItems(i64),
-    Enum(Box<[Value]>),
-    MinProperties(i64),
-    MaxProperties(i64),
-    Required(Box<[Box<str>]>),
-    Default(Box<Value>),
-    ListMapKeys(Box<[Box<str>]>),
-    Rules(Box<[ValidationRule]>),
-}
-
-/// Yes or no, of a node or of what is below it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Flags(u16);
-
-// === impl Flags ===
-
-impl Flags {
-    pub(super) const NULLABLE: Self = Self(1);
-    pub(super) const PRESERVE: Self = Self(2);
-    pub(super) const EMBEDDED: Self = Self(4);
-    pub(super) const INT_OR_STRING: Self = Self(8);
-    pub(super) const DEFAULT: Self = Self(16);
-    /// It or a part of it has a default.
-    pub(super) const DEFAULTS: Self = Self(32);
-    /// It or a part of it is a list of type set or map.
-    pub(super) const LISTS: Self = Self(64);
-    /// It or a part of it is an embedded resource.
-    pub(super) const RESOURCES: Self = Self(128);
-    /// It or a part of it has rules in CEL.
-    pub(super) const RULES: Self = Self(256);
-    /// What a node has because a part of it has it.
-    pub(super) const INHERITED: Self =
-        Self(Self::DEFAULTS.0 | Self::LISTS.0 | Self::RESOURCES.0 | Self::RULES.0);
-
-    pub(super) fn has(self, flag: Self) -> bool {
-        self.0 & flag.0 != 0
-    }
-
-    pub(super) fn set(&mut self, flag: Self, on: bool) {
-        if on {
-            self.0 |= flag.0;
-        }
-    }
-
-    pub(super) fn inherit(&mut self, below: Self) {
-        self.0 |= below.0 & Self::INHERITED.0;
-    }
-}
-
-// === impl NodeId ===
-
-impl NodeId {
-    /// The number of the node at an index; `None` after four billion nodes.
-    pub(super) fn at(index: usize) -> Option<Self> {
-        NonZeroU32::new(u32::try_from(index).ok()?.checked_add(1)?).map(Self)
-    }
-
-    pub(super) fn index(self) -> usize {
-        self.0.get() as usize - 1
-    }
-}
-
-// === impl NodeData ===
-
-impl NodeData {
-    pub(super) fn property(&self, name: &str) -> Option<NodeId> {
-        let at = self.properties.binary_search_by(|p| (*p.name).cmp(name)).ok()?;
-        self.properties.get(at).map(|p| p.node)
-    }
-
-    pub(super) fn has(&self, flag: Flags) -> bool {
-        self.flags.has(flag)
-    }
-
-    pub(super) fn default_value(&self) -> Option<&Value> {
-        if !self.has(Flags::DEFAULT) {
-            return None;
-        }
-        self.facets.iter().find_map(|f| match f {
-            Facet::Default(value) => Some(&**value),
-            _ => None,
-        })
-    }
-
-    pub(super) fn list_map_keys(&self) -> &[Box<str>] {
-        let keys = self.facets.iter().find_map(|f| match f {
-            Facet::ListMapKeys(keys) => Some(&**keys),
-            _ => None,
-        });
-        keys.unwrap_or_default()
-    }
-
-    /// The schema of the value of a field: declared, or that of additional ones.
-    pub(super) fn field(&self, name: &str) -> Option<NodeId> {
-        self.property(name).or(match self.additional {
-            Additional::Of(node) => Some(node),
-            _ => None,
-        })
-    }
 }
 
 // === impl Kind ===

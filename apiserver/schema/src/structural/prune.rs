@@ -13,6 +13,8 @@ use super::Structural;
 use super::node::{Additional, Flags, NodeData, NodeId};
 use crate::coerce::{CoerceMode, Unknown};
 
+/// Most bytes of the paths that are told, all together.
+const MAX_PATHS: usize = 64 << 10;
 /// Most fields that are told.
 pub(super) const MAX_TOLD: usize = 100;
 /// Deepest lists in lists that are looked into where the schema says nothing.
@@ -34,6 +36,8 @@ struct Pruner<'s> {
     nulls: Nulls,
     path: String,
     unknown: Vec<Unknown>,
+    /// How many bytes of paths may still be told.
+    room: usize,
 }
 
 // === impl Structural ===
@@ -67,7 +71,7 @@ impl Structural {
 
 impl<'s> Pruner<'s> {
     fn new(schema: &'s Structural, mode: CoerceMode, nulls: Nulls) -> Self {
-        Self { schema, mode, nulls, path: String::new(), unknown: Vec::new() }
+        Self { schema, mode, nulls, path: String::new(), unknown: Vec::new(), room: MAX_PATHS }
     }
 
     /// Prunes a value of a part, which is unknown where `node` is `None`.
@@ -172,7 +176,10 @@ impl<'s> Pruner<'s> {
         if self.mode == CoerceMode::Report && self.unknown.len() < MAX_TOLD && told {
             let length = self.path.len();
             self.enter(name);
-            self.unknown.push(Unknown { path: self.path.clone() });
+            self.room = self.room.saturating_sub(self.path.len());
+            if self.room > 0 {
+                self.unknown.push(Unknown { path: self.path.clone() });
+            }
             self.path.truncate(length);
         }
     }

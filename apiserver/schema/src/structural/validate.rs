@@ -13,26 +13,24 @@
 mod combine;
 mod correlate;
 mod number;
+mod problems;
 mod types;
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use machinery::field::FieldErrorKind;
+use machinery::field::{FieldErrorKind, go_quote};
 use machinery::{FieldError, FieldPath};
 use serde_json::{Map, Value};
 
 use self::correlate::OldItems;
 use super::node::{Additional, Facet, Flags, NodeData, NodeId};
-use super::{Structural, embedded, lists, print};
+use super::{Structural, embedded, lists};
 
-/// Most visits of a value by a schema: some ten for each byte of the largest object.
-const MAX_STEPS: u64 = 20_000_000;
+/// Most visits of a value by a schema: some ten for each value of the largest object.
+const MAX_STEPS: u64 = 10_000_000;
 /// Most problems that are told of one object.
-const MAX_PROBLEMS: usize = 1_000;
-
-/// What a value that belongs to nothing is called in messages.
-const NOWHERE: &str = "<nil>";
+pub(super) const MAX_PROBLEMS: usize = 1_000;
 
 // === impl Structural ===
 
@@ -92,6 +90,8 @@ struct Values<'s> {
     failures: usize,
     /// Above zero, problems are only counted.
     quiet: usize,
+    /// How many bytes the problems' texts have.
+    told: usize,
     steps: u64,
     typed_int_or_string: bool,
 }
@@ -107,6 +107,7 @@ impl<'s> Values<'s> {
             problems: Vec::new(),
             failures: 0,
             quiet: 0,
+            told: 0,
             steps: 0,
             typed_int_or_string: true,
         }
@@ -115,10 +116,7 @@ impl<'s> Values<'s> {
     fn run(mut self, id: NodeId, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
         self.ratcheted(id, new, old);
         if self.steps > MAX_STEPS {
-            self.path.clear();
-            self.quiet = 0;
-            let why = format!("takes more than {MAX_STEPS} steps to validate");
-            self.plain(&why);
+            self.problems.push(self.too_much());
         }
         // Upstream tells the same text once; it comes from several alternatives.
         let mut seen = HashSet::new();
@@ -171,6 +169,7 @@ impl<'s> Values<'s> {
     }
 
     fn text(&mut self, node: &NodeData, text: &str) -> u32 {
+        self.steps += (node.facets.len() * text.len() / 32) as u64;
         let mut matched = 1;
         let mut found = false;
         for facet in &node.facets {
@@ -179,22 +178,21 @@ impl<'s> Values<'s> {
                 Facet::MaxLength(most) if !found => {
                     found = exceeds(text, *most);
                     if found {
-                        self.too(FieldErrorKind::TooLong, None, bytes(*most));
+                        self.too(FieldErrorKind::TooLong, None, problems::bytes(*most));
                     }
                 }
                 Facet::MinLength(least) if !found => {
                     found = !exceeds(text, least.saturating_sub(1));
                     if found {
-                        let why = format!("should be at least {least} chars long");
-                        self.invalid(&Value::from(text), &why);
+                        let why = || format!("should be at least {least} chars long");
+                        self.invalid(|| go_quote(text), why);
                     }
                 }
-                Facet::Pattern(pattern) if !found => {
-                    self.steps += text.len() as u64 / 8;
-                    if !pattern.is_match(text) {
-                        let why = format!("should match '{}'", pattern.source());
-                        self.invalid(&Value::from(text), &why);
-                    }
+                Facet::Pattern(pattern) if !found && !pattern.is_match(text) => {
+                    self.invalid(
+                        || go_quote(text),
+                        || format!("should match '{}'", pattern.source()),
+                    );
                 }
                 _ => {}
             }
@@ -204,7 +202,6 @@ impl<'s> Values<'s> {
                 && format.is_text()
             {
                 matched += 1;
-                self.steps += text.len() as u64 / 8;
                 if !format.is_valid(text) {
                     self.wrong_type(name, text);
                 }
@@ -231,11 +228,11 @@ impl<'s> Values<'s> {
         for facet in &node.facets {
             match facet {
                 Facet::MinItems(least) if count < *least => {
-                    let why = format!("should have at least {least} items");
-                    self.invalid(&count.into(), &why);
+                    let why = || format!("should have at least {least} items");
+                    self.invalid(|| count.to_string(), why);
                 }
                 Facet::MaxItems(most) if count > *most => {
-                    self.too(FieldErrorKind::TooMany, Some(count), entries(*most));
+                    self.too(FieldErrorKind::TooMany, Some(count), problems::entries(*most));
                 }
                 _ => {}
             }
@@ -254,11 +251,11 @@ impl<'s> Values<'s> {
         for facet in &node.facets {
             match facet {
                 Facet::MinProperties(least) if count < *least => {
-                    let why = format!("should have at least {least} properties");
-                    self.invalid(&count.into(), &why);
+                    let why = || format!("should have at least {least} properties");
+                    self.invalid(|| count.to_string(), why);
                 }
                 Facet::MaxProperties(most) if count > *most => {
-                    self.too(FieldErrorKind::TooMany, Some(count), entries(*most));
+                    self.too(FieldErrorKind::TooMany, Some(count), problems::entries(*most));
                 }
                 _ => {}
             }
@@ -324,97 +321,6 @@ impl<'s> Values<'s> {
             }
         }
     }
-
-    // The problems, as upstream's errors turn into field errors.
-
-    fn push(&mut self, make: impl FnOnce(&Self) -> FieldError) {
-        self.failures += 1;
-        if self.quiet == 0 && self.problems.len() < MAX_PROBLEMS {
-            let problem = make(self);
-            self.problems.push(problem);
-        }
-    }
-
-    /// `path in body WHY`, of the value at the path.
-    fn invalid(&mut self, value: &Value, why: &str) {
-        self.push(|v| v.error(FieldErrorKind::Invalid, print::value(value), v.said(why)));
-    }
-
-    /// A value that has the JSON type `found`, or a text `found` that isn't of a format.
-    fn wrong_type(&mut self, expected: &str, found: &str) {
-        self.push(|v| {
-            let found = machinery::field::go_quote(found);
-            let why = v.said(&format!("must be of type {expected}: {found}"));
-            v.error(FieldErrorKind::TypeInvalid, found, why)
-        });
-    }
-
-    fn too(&mut self, kind: FieldErrorKind, actual: Option<i64>, why: String) {
-        self.push(|v| FieldError {
-            kind,
-            field: v.field_name(&v.path),
-            value: actual.map(|n| n.to_string()),
-            detail: why,
-        });
-    }
-
-    fn missing(&mut self, name: &str) {
-        self.push(|v| FieldError {
-            kind: FieldErrorKind::Required,
-            field: v.field_name(&format!("{}.{name}", v.path)),
-            value: None,
-            detail: String::new(),
-        });
-    }
-
-    fn not_allowed(&mut self, name: &str) {
-        let path = self.path.clone();
-        self.push(|v| {
-            let why = format!("{path}.{name} in body is a forbidden property");
-            let value = machinery::field::go_quote(name);
-            v.error(FieldErrorKind::Invalid, value, why)
-        });
-    }
-
-    fn unsupported(&mut self, value: &Value, allowed: &[Value]) {
-        self.push(|v| {
-            let text = |value: &Value| match value {
-                Value::String(text) => machinery::field::go_quote(text),
-                other => machinery::field::go_quote(&print::json(other)),
-            };
-            let all: Vec<String> = allowed.iter().map(text).collect();
-            let detail = format!("supported values: {}", all.join(", "));
-            v.error(FieldErrorKind::NotSupported, print::value(value), detail)
-        });
-    }
-
-    /// A text that names its place itself.
-    fn plain(&mut self, why: &str) {
-        self.push(|v| FieldError {
-            kind: FieldErrorKind::Invalid,
-            field: v.field_name(""),
-            value: Some("\"\"".into()),
-            detail: why.to_owned(),
-        });
-    }
-
-    fn said(&self, why: &str) -> String {
-        format!("{} in body {why}", self.path)
-    }
-
-    fn error(&self, kind: FieldErrorKind, value: String, detail: String) -> FieldError {
-        FieldError { kind, field: self.field_name(&self.path), value: Some(value), detail }
-    }
-
-    fn field_name(&self, path: &str) -> String {
-        let path = path.strip_prefix('.').unwrap_or(path);
-        match (self.base.as_str(), path) {
-            ("", "") => NOWHERE.into(),
-            ("", path) => path.into(),
-            (base, "") => base.into(),
-            (base, path) => format!("{base}.{path}"),
-        }
-    }
 }
 
 /// Whether a text has more characters than that; looks no further than it must.
@@ -423,16 +329,6 @@ fn exceeds(text: &str, most: i64) -> bool {
         Err(_) => true,
         Ok(most) => text.len() > most && text.chars().nth(most).is_some(),
     }
-}
-
-fn bytes(most: i64) -> String {
-    let noun = if most == 1 { "byte" } else { "bytes" };
-    format!("may not be more than {most} {noun}")
-}
-
-fn entries(most: i64) -> String {
-    let noun = if most == 1 { "item" } else { "items" };
-    format!("must have at most {most} {noun}")
 }
 
 /// Whether a node says of which type its values are, for the purposes of this walk.

@@ -1,16 +1,19 @@
 //! `anyOf`, `oneOf`, `allOf` and `not`.
+//!
+//! Alternatives are tried without telling what is wrong with them. Only the one that matched most
+//! is walked again to tell it, so that texts that nobody sees cost nothing.
 
-use machinery::FieldError;
 use machinery::field::go_quote;
 use serde_json::Value;
 
 use super::super::node::{Facet, NodeData, NodeId};
 use super::Values;
 
-/// What one alternative said.
-struct Said {
-    problems: Vec<FieldError>,
-    failures: usize,
+/// How one alternative did.
+#[derive(Clone, Copy)]
+struct Tried {
+    id: NodeId,
+    valid: bool,
     matched: u32,
 }
 
@@ -33,43 +36,44 @@ impl Values<'_> {
     }
 
     fn any_of(&mut self, ids: &[NodeId], value: &Value) -> u32 {
-        let mut best: Option<Said> = None;
+        let mut best: Option<Tried> = None;
         for id in ids {
-            let said = self.alternative(*id, value);
-            if said.failures == 0 {
-                return said.matched;
+            let tried = self.try_alternative(*id, value);
+            if tried.valid {
+                return tried.matched;
             }
-            if best.as_ref().is_none_or(|best| said.matched > best.matched) {
-                best = Some(said);
+            if best.is_none_or(|best| tried.matched > best.matched) {
+                best = Some(tried);
             }
         }
-        let path = go_quote(&self.path);
-        self.plain(&format!("{path} must validate at least one schema (anyOf)"));
-        best.map_or(0, |said| self.tell(said))
+        self.plain(|v| format!("{} must validate at least one schema (anyOf)", go_quote(&v.path)));
+        best.map_or(0, |best| self.tell(best, value))
     }
 
     fn one_of(&mut self, ids: &[NodeId], value: &Value) -> u32 {
-        let mut best: Option<Said> = None;
+        let mut best: Option<Tried> = None;
         let (mut valid, mut matched) = (0, 0);
         for id in ids {
-            let said = self.alternative(*id, value);
-            if said.failures == 0 {
+            let tried = self.try_alternative(*id, value);
+            if tried.valid {
                 valid += 1;
-                matched = if valid == 1 { said.matched } else { matched };
-            } else if best.as_ref().is_none_or(|best| said.matched > best.matched) {
-                best = Some(said);
+                matched = if valid == 1 { tried.matched } else { matched };
+            } else if best.is_none_or(|best| tried.matched > best.matched) {
+                best = Some(tried);
             }
         }
         if valid == 1 {
             return matched;
         }
-        let path = go_quote(&self.path);
-        let found = match valid {
-            0 => "Found none valid".to_owned(),
-            n => format!("Found {n} valid alternatives"),
-        };
-        self.plain(&format!("{path} must validate one and only one schema (oneOf). {found}"));
-        best.filter(|_| valid == 0).map_or(0, |said| self.tell(said))
+        self.plain(|v| {
+            let found = match valid {
+                0 => "Found none valid".to_owned(),
+                n => format!("Found {n} valid alternatives"),
+            };
+            let path = go_quote(&v.path);
+            format!("{path} must validate one and only one schema (oneOf). {found}")
+        });
+        best.filter(|_| valid == 0).map_or(0, |best| self.tell(best, value))
     }
 
     fn all_of(&mut self, ids: &[NodeId], value: &Value) -> u32 {
@@ -81,41 +85,38 @@ impl Values<'_> {
         }
         if valid != ids.len() {
             let none = if valid == 0 { ". None validated" } else { "" };
-            let path = go_quote(&self.path);
-            self.plain(&format!("{path} must validate all the schemas (allOf){none}"));
+            self.plain(|v| {
+                format!("{} must validate all the schemas (allOf){none}", go_quote(&v.path))
+            });
         }
         matched
     }
 
     fn not(&mut self, id: NodeId, value: &Value) -> u32 {
-        let failures = self.failures;
-        self.quiet += 1;
-        self.value(id, value, None);
-        self.quiet -= 1;
-        let valid = self.failures == failures;
-        self.failures = failures;
-        if valid {
-            let path = go_quote(&self.path);
-            self.plain(&format!("{path} must not validate the schema (not)"));
+        if self.try_alternative(id, value).valid {
+            self.plain(|v| format!("{} must not validate the schema (not)", go_quote(&v.path)));
         }
         0
     }
 
-    /// Validates by one alternative, apart from the rest.
-    fn alternative(&mut self, id: NodeId, value: &Value) -> Said {
-        let outer = std::mem::take(&mut self.problems);
-        let failures = std::mem::take(&mut self.failures);
+    /// Validates by one alternative and tells nothing.
+    fn try_alternative(&mut self, id: NodeId, value: &Value) -> Tried {
+        let failures = self.failures;
+        self.quiet += 1;
         let matched = self.value(id, value, None);
-        let problems = std::mem::replace(&mut self.problems, outer);
-        let said = Said { problems, failures: self.failures, matched };
+        self.quiet -= 1;
+        let valid = self.failures == failures;
         self.failures = failures;
-        said
+        Tried { id, valid, matched }
     }
 
-    fn tell(&mut self, said: Said) -> u32 {
-        self.failures += said.failures;
-        let room = super::MAX_PROBLEMS.saturating_sub(self.problems.len());
-        self.problems.extend(said.problems.into_iter().take(room));
-        said.matched
+    /// Tells what is wrong with an alternative that has been tried.
+    fn tell(&mut self, tried: Tried, value: &Value) -> u32 {
+        if self.quiet == 0 {
+            self.value(tried.id, value, None);
+        } else {
+            self.failures += 1;
+        }
+        tried.matched
     }
 }

@@ -1,6 +1,6 @@
 //! Limits of numbers.
 
-use serde_json::{Number, Value};
+use serde_json::Number;
 
 use super::super::format::Format;
 use super::super::node::{Bound, Facet, Flags, Kind, NodeData};
@@ -73,9 +73,9 @@ impl Values<'_> {
                 Some(Format::Float) => "with format float",
                 _ => "(default format)",
             };
-            let why =
-                format!("{what} value must be of type {} {with} in {}", kind.as_str(), self.path);
-            self.plain(&why);
+            self.plain(|v| {
+                format!("{what} value must be of type {} {with} in {}", kind.as_str(), v.path)
+            });
         }
         fits
     }
@@ -92,14 +92,14 @@ impl Values<'_> {
             }
         };
         if !positive {
-            let path = self.path.clone();
             self.push(|v| {
                 let text = factor.text();
+                let path = &v.path;
                 let why = format!("factor MultipleOf declared for {path} must be positive: {text}");
                 v.error(machinery::FieldErrorKind::Invalid, text, why)
             });
         } else if !divides {
-            self.invalid(&number.value(), &format!("should be a multiple of {}", factor.text()));
+            self.invalid(|| number.text(), || format!("should be a multiple of {}", factor.text()));
         }
     }
 
@@ -110,7 +110,7 @@ impl Values<'_> {
         };
         let [including, excluding] = words;
         let words = if bound.exclusive { excluding } else { including };
-        self.invalid(&number.value(), &format!("should be {words} {}", limit.text()));
+        self.invalid(|| number.text(), || format!("should be {words} {}", limit.text()));
     }
 }
 
@@ -139,13 +139,6 @@ impl Go {
         match self {
             Self::Int(n) => n.to_string(),
             Self::Float(f) => print::float(f),
-        }
-    }
-
-    fn value(self) -> Value {
-        match self {
-            Self::Int(n) => n.into(),
-            Self::Float(f) => f.into(),
         }
     }
 }
