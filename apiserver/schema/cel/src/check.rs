@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::ast::{Ast, Id, Kind, Literal};
+use crate::ast::{Ast, Id, Kind, Literal, StructField};
 use crate::decl::ObjectType;
 use crate::env::Env;
 use crate::functions::{self, Function, Overload};
@@ -153,7 +153,11 @@ impl Checker<'_> {
             "optional_type" => Type::optional(Type::Dyn),
             _ => match self.env.structure(name) {
                 Some(object) => Type::Object(object),
-                None => functions::named(name)?,
+                // Of Kubernetes' types only those of addresses have names in expressions.
+                None => match functions::named(name)? {
+                    Type::Opaque(opaque) if opaque.is_struct() => return None,
+                    ty => ty,
+                },
             },
         };
         let ty = Type::Type(Some(Arc::new(named.clone())));
@@ -188,7 +192,8 @@ impl Checker<'_> {
                 Type::Dyn
             }
             Type::Opaque(opaque) if opaque.is_struct() => {
-                self.report(id, format_args!("undefined field '{field}'"));
+                let name = opaque.name();
+                self.report(id, format_args!("unexpected failed resolution of '{name}'"));
                 Type::Error
             }
             other => {
@@ -342,14 +347,14 @@ impl Checker<'_> {
         self.mean(id, Meaning::Overloads(function.overloads.iter().take(1).collect()));
     }
 
-    /// Joins the type of one more element; lists and maps hold elements of one type.
-    fn join(&mut self, id: Id, before: Option<Type>, this: Type) -> Type {
+    /// Joins the type of one more element.
+    fn join(&mut self, before: Option<Type>, this: Type) -> Type {
         let Some(before) = before else { return this };
         if self.mapping.assignable(&before, &this) {
             return most_general(&before, &this).clone();
         }
-        self.mismatch(id, &before, &this);
-        Type::Error
+        // Mixed types are refused later, where they aren't the arguments of `format`.
+        Type::Dyn
     }
 
     /// The type of an element or entry; one behind `?` is optional and counts unwrapped.
@@ -370,7 +375,7 @@ impl Checker<'_> {
         for (element, optional) in elements.iter().zip(optional) {
             self.check(*element);
             let ty = self.element_type(*element, *optional);
-            joined = Some(self.join(*element, joined, ty));
+            joined = Some(self.join(joined, ty));
         }
         let element = joined.unwrap_or_else(|| self.mapping.fresh());
         self.set(id, Type::list(element));
@@ -382,10 +387,10 @@ impl Checker<'_> {
         for entry in &entries {
             self.check(entry.key);
             let key = self.type_of(entry.key);
-            keys = Some(self.join(entry.key, keys, key));
+            keys = Some(self.join(keys, key));
             self.check(entry.value);
             let value = self.element_type(entry.value, entry.optional);
-            values = Some(self.join(entry.value, values, value));
+            values = Some(self.join(values, value));
         }
         let key = keys.unwrap_or_else(|| self.mapping.fresh());
         let value = values.unwrap_or_else(|| self.mapping.fresh());
@@ -400,7 +405,8 @@ impl Checker<'_> {
             Some((_, Meaning::TypeName(other))) => {
                 let shown = other.runtime_name().to_owned();
                 self.report(id, format_args!("'{shown}' is not a message type"));
-                return self.set(id, Type::Error);
+                self.set(id, Type::Error);
+                return self.initializers(&fields);
             }
             Some((ty, _)) => {
                 let shown = ty.runtime_name().to_owned();
@@ -424,6 +430,14 @@ impl Checker<'_> {
                 );
                 self.problems.add(field.at, message);
             }
+        }
+    }
+
+    /// Fields of a structure that isn't known.
+    fn initializers(&mut self, fields: &[StructField]) {
+        for field in fields {
+            self.check(field.value);
+            self.problems.add(field.at, format_args!("undefined field '{}'", field.name));
         }
     }
 

@@ -93,8 +93,14 @@ impl ObjectType {
 
     /// The field that expressions call `name`.
     pub fn field(&self, name: &str) -> Option<&Field> {
-        let at = self.fields.binary_search_by(|field| (*field.name).cmp(name)).ok()?;
-        self.fields.get(at)
+        let found = |name: &str| {
+            let at = self.fields.binary_search_by(|field| (*field.name).cmp(name)).ok()?;
+            self.fields.get(at)
+        };
+        // A reserved word may stand where only a field can be meant.
+        found(name).or_else(|| {
+            crate::escape::is_reserved(name).then(|| found(&format!("__{name}__"))).flatten()
+        })
     }
 }
 

@@ -53,6 +53,11 @@ pub fn escape(name: &str) -> Option<String> {
     Some(out)
 }
 
+/// Whether a name is a reserved word.
+pub(crate) fn is_reserved(name: &str) -> bool {
+    RESERVED.contains(&name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

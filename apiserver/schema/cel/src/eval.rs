@@ -221,7 +221,7 @@ impl<'a, 'i> Eval<'a, 'i> {
         let pattern = args.iter().find_map(|arg| self.program.patterns.get(arg));
         let result = library::call(op, target.is_some(), &values, pattern, self.budget);
         if matches!(result, Err(EvalError::CostLimit)) {
-            self.budget.charge(u64::MAX)?;
+            self.budget.charge(self.budget.remaining().saturating_add(1))?;
         }
         self.budget.charge(actual_cost(op, overload, &values, result.as_ref().ok()))?;
         result

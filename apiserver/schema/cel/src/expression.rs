@@ -121,12 +121,13 @@ impl Expression {
             patterns: HashMap::new(),
         };
         fold_constants(&mut program)?;
-        program.patterns = literal_patterns(&program);
+        program.patterns = literal_patterns(&program)?;
         Ok(program)
     }
 }
 
-fn literal_patterns(program: &Program) -> HashMap<Id, Regex> {
+/// Patterns that are constant. One that is wrong refuses the whole program.
+fn literal_patterns(program: &Program) -> Result<HashMap<Id, Regex>, EvalError> {
     let mut patterns = HashMap::new();
     for id in 0..program.ast.len() as Id {
         let Kind::Call { target, args, .. } = program.ast.kind(id) else { continue };
@@ -135,13 +136,14 @@ fn literal_patterns(program: &Program) -> HashMap<Id, Regex> {
             (Some(Op::Matches | Op::Find | Op::FindAll), Some(_), [pattern, ..]) => *pattern,
             _ => continue,
         };
-        if let Kind::Literal(Literal::String(text)) = program.ast.kind(pattern)
-            && let Ok(regex) = regexes::compile(text)
-        {
-            patterns.insert(pattern, regex);
-        }
+        let text = match (program.ast.kind(pattern), program.constants.get(pattern)) {
+            (Kind::Literal(Literal::String(text)), _) => &**text,
+            (_, Some(V::String(text))) => text,
+            _ => continue,
+        };
+        patterns.insert(pattern, regexes::compile(text)?);
     }
-    patterns
+    Ok(patterns)
 }
 
 impl Program {

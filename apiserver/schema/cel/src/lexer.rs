@@ -47,11 +47,8 @@ pub(crate) fn lex(text: &str, problems: &mut Problems) -> Vec<Lexeme> {
         let Some((token, length)) = token(rest) else {
             let length = unrecognized(rest);
             let bad = rest.get(..length).unwrap_or_default();
-            let shown = bad.replace('\n', "\\n").replace('\r', "\\r").replace('\t', "\\t");
-            problems.add(
-                at as u32,
-                format_args!("Syntax error: token recognition error at: '{shown}'"),
-            );
+            let message = format_args!("Syntax error: token recognition error at: '{bad}'");
+            problems.add(at as u32, message);
             at += length;
             continue;
         };
@@ -80,6 +77,7 @@ fn unrecognized(rest: &str) -> usize {
     if let Some(quote @ (b'"' | b'\'')) = quote
         && prefix <= 2
     {
+        let raw = rest.get(..prefix).unwrap_or_default().contains(['r', 'R']);
         let body = rest.get(prefix + 1..).unwrap_or_default();
         let mut length = prefix + 1;
         let mut chars = body.char_indices();
@@ -89,10 +87,17 @@ fn unrecognized(rest: &str) -> usize {
                 return prefix + 1 + offset + 1;
             }
             length = prefix + 1 + offset + c.len_utf8();
-            if c == '\\' {
-                match chars.next() {
-                    Some((next, c)) => length = prefix + 1 + next + c.len_utf8(),
-                    None => break,
+            if c == '\\' && !raw {
+                let after = body.get(offset + 1..).unwrap_or_default();
+                match escape(after.as_bytes()) {
+                    Some(whole) => {
+                        length = prefix + offset + 1 + whole;
+                        let skipped = chars.clone().take_while(|(at, _)| *at < offset + whole);
+                        let count = skipped.count();
+                        chars.by_ref().take(count).for_each(drop);
+                    }
+                    // What isn't an escape is given up with the character that shows it.
+                    None => return length + wrong_escape(after),
                 }
             } else if c == char::from(quote) {
                 break;
@@ -105,6 +110,21 @@ fn unrecognized(rest: &str) -> usize {
         return first + rest.get(first..).and_then(|r| r.chars().next()).map_or(0, char::len_utf8);
     }
     first
+}
+
+/// Bytes behind a backslash up to the one that makes it no escape.
+fn wrong_escape(after: &str) -> usize {
+    let first = after.chars().next().map_or(0, char::len_utf8);
+    let (most, digit): (usize, fn(&u8) -> bool) = match after.as_bytes().first() {
+        Some(b'x' | b'X') => (2, u8::is_ascii_hexdigit),
+        Some(b'u') => (4, u8::is_ascii_hexdigit),
+        Some(b'U') => (8, u8::is_ascii_hexdigit),
+        Some(b'0'..=b'3') => (2, |b| (b'0'..=b'7').contains(b)),
+        _ => return first,
+    };
+    let digits = after.bytes().skip(1).take(most).take_while(digit).count();
+    let wrong = after.get(1 + digits..).and_then(|rest| rest.chars().next());
+    1 + digits + wrong.map_or(0, char::len_utf8)
 }
 
 fn token(rest: &str) -> Option<(Token, usize)> {

@@ -11,6 +11,7 @@ pub(crate) mod cidr;
 mod convert;
 pub(crate) mod format;
 mod lists;
+pub(crate) mod moment;
 pub(crate) mod named_format;
 mod optionals;
 mod quantities;
@@ -25,11 +26,66 @@ use regex::Regex;
 
 use crate::eval::{Budget, Evaluated};
 use crate::op::Op;
-use crate::value::{EvalError, Map, V};
+use crate::value::{EvalError, Map, NO_OVERLOAD, V};
+
+/// Bytes of the largest text, and elements of the largest list, that a function makes. Upstream's costs
+/// count what some functions read and not what they make; beyond this an evaluation ends as if its
+/// budget were spent.
+const MAX_TEXT: usize = 16 << 20;
+const MAX_ELEMENTS: usize = 4 << 20;
 
 /// Calls a function. `pattern` is the compiled pattern of a call whose pattern is a literal. Work that is
 /// larger than its arguments is refused when `budget` can't pay for it.
 pub(crate) fn call<'a>(
+    op: Op,
+    member: bool,
+    args: &[V<'a>],
+    pattern: Option<&Regex>,
+    budget: &Budget,
+) -> Evaluated<'a> {
+    let result = dispatch(op, member, args, pattern, budget);
+    match result {
+        Err(EvalError::Failed(text)) if &*text == NO_OVERLOAD => {
+            if op == Op::Size {
+                return Err(EvalError::failed(format_args!("{NO_OVERLOAD}: size")));
+            }
+            let known = pattern.is_some();
+            let invalid = op == Op::ContainsIp && matches!(args.get(1), Some(V::String(_)));
+            if is_operator(op) || known || invalid {
+                return Err(EvalError::Failed(text));
+            }
+            let types: Vec<&str> = args.iter().map(V::type_name).collect();
+            let (name, types) = (op.name(), types.join(", "));
+            Err(EvalError::failed(format_args!("{NO_OVERLOAD}: {name}({types})")))
+        }
+        result => result,
+    }
+}
+
+/// Whether upstream finds the function in the value rather than in a table; errors then name no types.
+const fn is_operator(op: Op) -> bool {
+    matches!(
+        op,
+        Op::Add
+            | Op::Subtract
+            | Op::Multiply
+            | Op::Divide
+            | Op::Modulo
+            | Op::Negate
+            | Op::Not
+            | Op::Less
+            | Op::LessEquals
+            | Op::Greater
+            | Op::GreaterEquals
+            | Op::In
+            | Op::Contains
+            | Op::StartsWith
+            | Op::EndsWith
+            | Op::Matches
+    )
+}
+
+fn dispatch<'a>(
     op: Op,
     member: bool,
     args: &[V<'a>],
@@ -66,7 +122,7 @@ pub(crate) fn call<'a>(
         | Op::GetMonth
         | Op::GetSeconds => time::call(op, args),
         Op::Matches | Op::Find | Op::FindAll => regexes::call(op, args, pattern),
-        Op::Format => format::call(args, budget),
+        Op::Format => format::call(args),
         Op::MapInsert => map_insert(args),
         Op::OptionalNone
         | Op::OptionalOf
@@ -99,7 +155,7 @@ fn extension<'a>(op: Op, member: bool, args: &[V<'a>], budget: &Budget) -> Evalu
         | Op::Split
         | Op::Substring
         | Op::Trim
-        | Op::StringsQuote => strings::call(op, args, budget),
+        | Op::StringsQuote => strings::call(op, args),
         Op::Distinct
         | Op::First
         | Op::Last

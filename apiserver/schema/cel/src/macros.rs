@@ -7,8 +7,11 @@ use std::sync::Arc;
 use crate::ast::{Fold, Id, Kind, Literal};
 use crate::parser::Parser;
 
-/// The accumulator of every macro but `sortBy`; expressions may see it, as upstream's do.
-pub(crate) const ACCUMULATOR: &str = "__result__";
+/// The accumulator of every macro but `sortBy`; no expression can name it.
+pub(crate) const ACCUMULATOR: &str = "@result";
+
+/// What the accumulator was called once; still no name for a variable of a loop.
+const OLD_ACCUMULATOR: &str = "__result__";
 
 /// The list that `sortBy` sorts.
 const SORT_INPUT: &str = "@__sortBy_input__";
@@ -42,9 +45,7 @@ pub(crate) fn receiver(
         ("all", [a, b, body]) => m.quantifier(Quantifier::All, target, &[*a, *b], *body),
         ("exists", [var, body]) => m.quantifier(Quantifier::Exists, target, &[*var], *body),
         ("exists", [a, b, body]) => m.quantifier(Quantifier::Exists, target, &[*a, *b], *body),
-        ("exists_one" | "existsOne", [var, body]) => {
-            m.quantifier(Quantifier::One, target, &[*var], *body)
-        }
+        ("exists_one", [var, body]) => m.quantifier(Quantifier::One, target, &[*var], *body),
         ("exists_one" | "existsOne", [a, b, body]) => {
             m.quantifier(Quantifier::One, target, &[*a, *b], *body)
         }
@@ -137,7 +138,7 @@ impl Expansion<'_, '_> {
     /// The name of the one variable of a loop.
     fn var(&self, id: Id, wrong: &str) -> Result<Arc<str>, Misuse> {
         let name = self.name_of(id).ok_or_else(|| (self.at_of(id), wrong.to_owned()))?;
-        if &*name == ACCUMULATOR {
+        if matches!(&*name, ACCUMULATOR | OLD_ACCUMULATOR) {
             let message = "iteration variable overwrites accumulator variable";
             return Err((self.at_of(id), message.to_owned()));
         }

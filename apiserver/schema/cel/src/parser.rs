@@ -17,8 +17,17 @@ const MAX_CHARS: usize = 100_000;
 /// Levels of nesting, and links of a chain.
 const MAX_NESTING: u32 = 250;
 
+/// What begins an expression, in each place.
 const STARTS: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, \
                       NUM_UINT, STRING, BYTES, IDENTIFIER}";
+const STARTS_ARGUMENT: &str = "{'[', '{', '(', ')', '.', '-', '!', 'true', 'false', 'null', \
+                               NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
+const STARTS_LIST: &str = "{'[', ']', '{', '(', '.', ',', '-', '!', '?', 'true', 'false', 'null', \
+                           NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
+const STARTS_MAP: &str = "{'[', '{', '}', '(', '.', ',', '-', '!', '?', 'true', 'false', 'null', \
+                          NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
+const STARTS_INDEX: &str = "{'[', '{', '(', '.', '-', '!', '?', 'true', 'false', 'null', \
+                            NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
 
 /// Names that no variable or function may have; fields may.
 const RESERVED: [&str; 17] = [
@@ -41,6 +50,27 @@ const RESERVED: [&str; 17] = [
     "while",
 ];
 
+/// Whether an expression may begin with the token.
+const fn starts(token: Token) -> bool {
+    match token {
+        Token::Punct(punct) => matches!(punct.as_bytes(), b"[" | b"{" | b"(" | b"." | b"-" | b"!"),
+        Token::End | Token::In | Token::EscapedIdent => false,
+        _ => true,
+    }
+}
+
+/// Whether the token stands between two expressions.
+const fn is_operator(token: Token) -> bool {
+    match token {
+        Token::In => true,
+        Token::Punct(punct) => matches!(
+            punct.as_bytes(),
+            b"&&" | b"||" | b"==" | b"!=" | b"<" | b"<=" | b">" | b">=" | b"+" | b"*" | b"/" | b"%"
+        ),
+        _ => false,
+    }
+}
+
 /// The error is reported already.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stop;
@@ -52,6 +82,10 @@ pub(crate) struct Parser<'t> {
     tokens: Vec<Lexeme>,
     at: usize,
     nesting: u32,
+    /// What closes each bracket that is open.
+    open: Vec<&'static str>,
+    /// What may begin the expression at a token, when it isn't what may elsewhere.
+    expecting: Option<(usize, &'static str)>,
     pub(crate) ast: Ast,
     pub(crate) problems: Problems,
 }
@@ -70,7 +104,16 @@ pub(crate) fn parse(text: &str) -> Result<(Ast, Id), CompileError> {
         return Err(problems.into_error(""));
     }
     let tokens = lex(text, &mut problems);
-    let mut parser = Parser { text, tokens, at: 0, nesting: 0, ast: Ast::default(), problems };
+    let mut parser = Parser {
+        text,
+        tokens,
+        at: 0,
+        nesting: 0,
+        open: Vec::new(),
+        expecting: None,
+        ast: Ast::default(),
+        problems,
+    };
     let root = parser.start();
     match root {
         Ok(root) if parser.problems.is_empty() => {
@@ -133,10 +176,43 @@ impl Parser<'_> {
             return Ok(token);
         }
         let found = self.peek();
-        let message =
-            format!("Syntax error: mismatched input '{}' expecting {expecting}", self.shown(found));
-        self.problems.add(found.start, message);
+        let shown = self.shown(found);
+        self.problems.add(
+            found.start,
+            format_args!("Syntax error: mismatched input '{shown}' expecting {expecting}"),
+        );
         Err(Stop)
+    }
+
+    /// The same where upstream gets over one token: a wrong one before it is left out, a missing one is
+    /// taken for given when what follows fits.
+    fn expect_or_mend(&mut self, punct: &'static str, expecting: &str) -> Parsed<Lexeme> {
+        let found = self.peek();
+        if self.is(punct) {
+            return Ok(self.advance());
+        }
+        let shown = self.shown(found);
+        let is_next = matches!(self.peek_at(1).token, Token::Punct(next) if next == punct);
+        if is_next && found.token != Token::End {
+            self.problems.add(
+                found.start,
+                format_args!("Syntax error: extraneous input '{shown}' expecting {expecting}"),
+            );
+            self.advance();
+            return Ok(self.advance());
+        }
+        let outer = self.open.len().checked_sub(2).and_then(|at| self.open.get(at));
+        let fits = match (punct, outer) {
+            (":", _) => starts(found.token),
+            (_, None) => found.token == Token::End,
+            (_, Some(outer)) => matches!(found.token, Token::Punct(found) if found == *outer),
+        };
+        if !fits || expecting.starts_with('{') {
+            return self.expect(punct, expecting);
+        }
+        self.problems
+            .add(found.start, format_args!("Syntax error: missing '{punct}' at '{shown}'"));
+        Ok(found)
     }
 
     /// Reports what stands after a whole expression.
@@ -159,6 +235,15 @@ impl Parser<'_> {
         Ok(())
     }
 
+    /// A chain is as deep as it has links.
+    fn chain(&mut self, links: u32) -> Parsed<()> {
+        if self.nesting + links > MAX_NESTING {
+            self.problems.add_nowhere("max recursion depth exceeded");
+            return Err(Stop);
+        }
+        Ok(())
+    }
+
     // === expressions ===
 
     fn expr(&mut self) -> Parsed {
@@ -169,11 +254,24 @@ impl Parser<'_> {
         result
     }
 
+    /// An expression, of which errors say that `expecting` may begin it.
+    fn expr_where(&mut self, expecting: &'static str) -> Parsed {
+        self.expecting = Some((self.at, expecting));
+        self.expr()
+    }
+
+    /// The end of a bracket.
+    fn close(&mut self, punct: &'static str, expecting: &str) -> Parsed<()> {
+        self.expect_or_mend(punct, expecting)?;
+        self.open.pop();
+        Ok(())
+    }
+
     fn conditional(&mut self) -> Parsed {
         let condition = self.logical("||", "_||_")?;
         let Some(op) = self.accept("?") else { return Ok(condition) };
         let yes = self.logical("||", "_||_")?;
-        self.expect(":", "':'")?;
+        self.expect_or_mend(":", "':'")?;
         let no = self.expr()?;
         Ok(self.call(op.start, "_?_:_", &[condition, yes, no]))
     }
@@ -236,7 +334,7 @@ impl Parser<'_> {
             };
             self.advance();
             links += 1;
-            self.deeper(links)?;
+            self.chain(links)?;
             let right = self.sum()?;
             left = self.call(token.start, function, &[left, right]);
         }
@@ -254,7 +352,7 @@ impl Parser<'_> {
             };
             self.advance();
             links += 1;
-            self.deeper(links)?;
+            self.chain(links)?;
             let right = self.product()?;
             left = self.call(token.start, function, &[left, right]);
         }
@@ -273,7 +371,7 @@ impl Parser<'_> {
             };
             self.advance();
             links += 1;
-            self.deeper(links)?;
+            self.chain(links)?;
             let right = self.unary()?;
             left = self.call(token.start, function, &[left, right]);
         }
@@ -292,6 +390,15 @@ impl Parser<'_> {
         let mut odd = false;
         while self.accept(op).is_some() {
             odd = !odd;
+        }
+        let next = self.peek();
+        if matches!(next.token, Token::Punct("!" | "-"))
+            && !matches!(self.peek_at(1).token, Token::Int | Token::Float)
+        {
+            let message =
+                format!("Syntax error: no viable alternative at input '{op}{}'", self.shown(next));
+            self.problems.add(next.start, message);
+            return Err(Stop);
         }
         let operand = self.member()?;
         Ok(if odd { self.call(first.start, function, &[operand]) } else { operand })
@@ -325,16 +432,18 @@ impl Parser<'_> {
                 }
             } else if let Some(open) = self.accept("[") {
                 plain = false;
+                self.open.push("]");
                 let optional = self.accept("?").is_some();
-                let index = self.expr()?;
-                self.expect("]", "']'")?;
+                let expecting = if optional { STARTS } else { STARTS_INDEX };
+                let index = self.expr_where(expecting)?;
+                self.close("]", "']'")?;
                 let function = if optional { "_[?_]" } else { "_[_]" };
                 left = self.call(open.start, function, &[left, index]);
             } else {
                 return Ok(left);
             }
             links += 1;
-            self.deeper(links)?;
+            self.chain(links)?;
         }
     }
 
@@ -350,8 +459,9 @@ impl Parser<'_> {
             _ => {
                 let shown = self.shown(token);
                 let message = match token.token {
-                    Token::In | Token::True | Token::False | Token::Null => {
-                        format!("Syntax error: no viable alternative at input '.{shown}'")
+                    Token::End => "Syntax error: no viable alternative at input '.'".to_owned(),
+                    Token::True | Token::False | Token::Null => {
+                        format!("Syntax error: mismatched input '{shown}' expecting IDENTIFIER")
                     }
                     _ => format!("Syntax error: no viable alternative at input '.{shown}'"),
                 };
@@ -366,10 +476,27 @@ impl Parser<'_> {
         if self.accept(")").is_some() {
             return Ok(args);
         }
+        self.open.push(")");
+        // One wrong token before the end of an empty list is left out.
+        let first = self.peek();
+        if matches!(self.peek_at(1).token, Token::Punct(")")) && !starts(first.token) {
+            let shown = self.shown(first);
+            self.problems.add(
+                first.start,
+                format_args!(
+                    "Syntax error: extraneous input '{shown}' expecting {STARTS_ARGUMENT}"
+                ),
+            );
+            self.advance();
+            self.close(")", "')'")?;
+            return Ok(args);
+        }
+        let mut expecting = STARTS_ARGUMENT;
         loop {
-            args.push(self.expr()?);
+            args.push(self.expr_where(expecting)?);
+            expecting = STARTS;
             if self.accept(",").is_none() {
-                self.expect(")", "')'")?;
+                self.close(")", "')'")?;
                 return Ok(args);
             }
         }
@@ -379,8 +506,9 @@ impl Parser<'_> {
         let token = self.advance();
         match token.token {
             Token::Punct("(") => {
+                self.open.push(")");
                 let inner = self.expr()?;
-                self.expect(")", "')'")?;
+                self.close(")", "')'")?;
                 Ok(inner)
             }
             Token::Punct("[") => self.list(token.start),
@@ -403,18 +531,26 @@ impl Parser<'_> {
         }
     }
 
-    /// One wrong token before an expression is left out and reported, as upstream recovers.
+    /// Reports a token that begins no expression. One before an expression is left out, and an operator
+    /// is taken for one without its left side, as upstream recovers.
     fn no_primary(&mut self, token: Lexeme) -> Parsed {
-        let starts = |token: Token| {
-            matches!(token, Token::Punct("[" | "{" | "(" | "." | "-" | "!"))
-                || !matches!(token, Token::Punct(_) | Token::End | Token::In | Token::EscapedIdent)
-        };
         let recovers = token.token != Token::End && starts(self.peek().token);
         let kind = if recovers { "extraneous" } else { "mismatched" };
+        let expecting = match self.expecting {
+            Some((at, expecting)) if at + 1 == self.at => expecting,
+            _ => STARTS,
+        };
         let message =
-            format!("Syntax error: {kind} input '{}' expecting {STARTS}", self.shown(token));
+            format!("Syntax error: {kind} input '{}' expecting {expecting}", self.shown(token));
         self.problems.add(token.start, message);
-        if recovers { self.expr() } else { Err(Stop) }
+        if recovers {
+            return self.primary();
+        }
+        if is_operator(token.token) {
+            self.at -= 1;
+            return Ok(self.ast.add(token.start, Kind::Nothing));
+        }
+        Err(Stop)
     }
 
     fn name(&mut self, at: u32, token: Lexeme, dot: &str) -> Parsed {
@@ -467,41 +603,46 @@ impl Parser<'_> {
     fn list(&mut self, at: u32) -> Parsed {
         let mut elements = Vec::new();
         let mut optional = Vec::new();
-        loop {
-            if self.accept("]").is_some() {
-                break;
-            }
-            if elements.is_empty() && self.accept(",").is_some() {
-                self.expect("]", "']'")?;
-                break;
-            }
-            optional.push(self.accept("?").is_some());
-            elements.push(self.expr()?);
+        let mut expecting = STARTS_LIST;
+        self.open.push("]");
+        while !self.ends("]", elements.is_empty())? {
+            let is_optional = self.accept("?").is_some();
+            optional.push(is_optional);
+            elements.push(self.expr_where(if is_optional { STARTS } else { expecting })?);
+            expecting = STARTS;
             if self.accept(",").is_none() {
-                self.expect("]", "{']', ','}")?;
+                self.close("]", "{']', ','}")?;
                 break;
             }
         }
         Ok(self.ast.add(at, Kind::List { elements: elements.into(), optional: optional.into() }))
     }
 
+    /// Whether a list, map or structure ends here: after nothing, a lone comma, or a last comma.
+    fn ends(&mut self, punct: &'static str, empty: bool) -> Parsed<bool> {
+        let quoted = format!("'{punct}'");
+        let lone = empty && self.accept(",").is_some();
+        let last = !empty && (self.is(",") || self.peek().token == Token::End);
+        if self.is(punct) || lone || last {
+            self.close(punct, &quoted)?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
     fn map(&mut self, at: u32) -> Parsed {
         let mut entries = Vec::new();
-        loop {
-            if self.accept("}").is_some() {
-                break;
-            }
-            if entries.is_empty() && self.accept(",").is_some() {
-                self.expect("}", "'}'")?;
-                break;
-            }
+        let mut expecting = STARTS_MAP;
+        self.open.push("}");
+        while !self.ends("}", entries.is_empty())? {
             let optional = self.accept("?").is_some();
-            let key = self.expr()?;
-            self.expect(":", "':'")?;
+            let key = self.expr_where(if optional { STARTS } else { expecting })?;
+            expecting = STARTS;
+            self.expect_or_mend(":", "':'")?;
             let value = self.expr()?;
             entries.push(Entry { key, value, optional });
             if self.accept(",").is_none() {
-                self.expect("}", "{'}', ','}")?;
+                self.close("}", "{'}', ','}")?;
                 break;
             }
         }
@@ -513,21 +654,15 @@ impl Parser<'_> {
         let at = self.advance().start;
         let name: Arc<str> = self.ast.qualified_name(name).unwrap_or_default().into();
         let mut fields = Vec::new();
-        loop {
-            if self.accept("}").is_some() {
-                break;
-            }
-            if fields.is_empty() && self.accept(",").is_some() {
-                self.expect("}", "'}'")?;
-                break;
-            }
+        self.open.push("}");
+        while !self.ends("}", fields.is_empty())? {
             let optional = self.accept("?").is_some();
             let (_, field) = self.field_name()?;
-            let colon = self.expect(":", "':'")?;
+            let colon = self.expect_or_mend(":", "':'")?;
             let value = self.expr()?;
             fields.push(StructField { at: colon.start, name: field, value, optional });
             if self.accept(",").is_none() {
-                self.expect("}", "{'}', ','}")?;
+                self.close("}", "{'}', ','}")?;
                 break;
             }
         }

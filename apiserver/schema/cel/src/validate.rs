@@ -4,6 +4,7 @@
 use crate::ast::{Ast, Id, Kind, Literal};
 use crate::check::{Checked, Meaning};
 use crate::library::format::{Piece, clause_error, piece};
+use crate::library::moment::Moment;
 use crate::library::{regexes, time};
 use crate::op::Op;
 use crate::source::Problems;
@@ -22,12 +23,19 @@ pub(crate) fn validate(ast: &Ast, checked: &Checked, problems: &mut Problems) {
     for id in 0..ast.len() as Id {
         match ast.kind(id) {
             Kind::Call { target, function, args } => match Op::of(function) {
-                Some(Op::ToDuration) => validator
-                    .literal(args, "duration", |text| time::parse_go_duration(text).is_some()),
-                Some(Op::ToTimestamp) => validator.literal(args, "timestamp", time::is_timestamp),
-                Some(Op::Matches) => {
-                    validator.literal(args, "matches", |text| regexes::compile(text).is_ok());
-                }
+                Some(Op::ToDuration) => validator.literal(args, "duration", |literal| {
+                    matches!(literal, Literal::String(text) if time::parse_go_duration(text).is_some())
+                }),
+                Some(Op::ToTimestamp) => validator.literal(args, "timestamp", |literal| {
+                    match literal {
+                        Literal::String(text) => time::is_timestamp(text),
+                        Literal::Int(seconds) => Moment::from_unix(*seconds).is_some(),
+                        _ => true,
+                    }
+                }),
+                Some(Op::Matches) => validator.literal(args, "matches", |literal| {
+                    !matches!(literal, Literal::String(text) if regexes::compile(text).is_err())
+                }),
                 Some(Op::Format) => {
                     if let (Some(format), [list]) = (target, &**args) {
                         validator.format(id, *format, *list);
@@ -53,10 +61,10 @@ impl Validator<'_> {
         self.checked.types[id as usize].clone().unwrap_or(Type::Dyn)
     }
 
-    fn literal(&mut self, args: &[Id], function: &str, valid: impl Fn(&str) -> bool) {
+    fn literal(&mut self, args: &[Id], function: &str, valid: impl Fn(&Literal) -> bool) {
         let Some(arg) = args.first() else { return };
-        if let Kind::Literal(Literal::String(text)) = self.ast.kind(*arg)
-            && !valid(text)
+        if let Kind::Literal(literal) = self.ast.kind(*arg)
+            && !valid(literal)
         {
             self.report(*arg, format_args!("invalid {function} argument"));
         }

@@ -12,7 +12,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::authorizer::Authz;
-use crate::library::{cidr::Cidr, named_format::NamedFormat, semver::Semver, url::Url};
+use crate::library::cidr::Cidr;
+use crate::library::moment::Moment;
+use crate::library::named_format::NamedFormat;
+use crate::library::semver::Semver;
+use crate::library::url::Url;
 use crate::types::{Opaque, Type};
 
 pub(crate) use equal::{compare, equal, json_equal};
@@ -36,7 +40,7 @@ pub(crate) enum V<'a> {
     Bytes(Arc<[u8]>),
     /// Nanoseconds.
     Duration(i64),
-    Timestamp(jiff::Timestamp),
+    Timestamp(Moment),
     List(List<'a>),
     Map(Map<'a>),
     Type(Arc<Type>),
@@ -68,6 +72,9 @@ impl std::ops::Deref for Text<'_> {
     }
 }
 
+/// What a function says that has nothing for the types of its arguments.
+pub(crate) const NO_OVERLOAD: &str = "no such overload";
+
 /// Why an evaluation gave no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EvalError {
@@ -86,7 +93,7 @@ impl EvalError {
     }
 
     pub(crate) fn no_such_overload() -> Self {
-        Self::Failed("no such overload".into())
+        Self::Failed(NO_OVERLOAD.into())
     }
 }
 

@@ -28,7 +28,12 @@ fn traversal(args: &[V<'_>], at: usize) -> u64 {
 
 /// Functions of the lists and sets extensions, which go by overload.
 fn lists_and_sets(overload: &str, args: &[V<'_>], result: Option<&V<'_>>) -> Option<u64> {
-    let allocating = |factor: f64, size: u64| (size as f64 * factor) as u64 + 1 + 10;
+    // A negative depth makes a negative cost, which wraps around as upstream's does.
+    let allocating = |factor: f64, size: u64| {
+        let cost = size as f64 * factor;
+        let cost = if cost < 0.0 { cost as i64 as u64 } else { cost as u64 };
+        cost.wrapping_add(11)
+    };
     let sets = |factor: u64| size(args, 0).saturating_mul(size(args, 1)).saturating_mul(factor) + 1;
     let compares = |at: usize| {
         let size = size(args, at);

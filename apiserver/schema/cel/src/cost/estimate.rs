@@ -371,7 +371,7 @@ impl Coster<'_> {
 
     fn arg(&mut self, id: Id) -> Arg {
         let path = self.path(id).clone();
-        let hidden = path.first().is_none_or(|root| &**root == ACCUMULATOR || &**root == "@result");
+        let hidden = path.first().is_none_or(|root| &**root == ACCUMULATOR);
         let size = self.size(id);
         Arg { id, path: (!hidden).then_some(path), ty: self.ty(id), size }
     }

@@ -21,7 +21,7 @@ impl<'a> Eval<'a, '_> {
             V::List(list) => self.over_list(fold, slot, &list),
             V::Map(map) => self.over_map(fold, slot, &map),
             other => {
-                let name = other.type_name().to_owned();
+                let name = implementation_name(&other);
                 Err(EvalError::failed(format_args!("got '{name}', expected iterable type")))
             }
         };
@@ -98,10 +98,20 @@ impl<'a> Eval<'a, '_> {
             return Err(EvalError::no_such_overload());
         };
         let slot = *slot as usize;
-        self.attribute(*accu)?;
+        let mut failed = self.attribute(*accu).err();
         let mut values = Vec::with_capacity(args.len() - 1);
         for arg in args.iter().skip(1) {
-            values.push(self.appended(*arg)?);
+            match (self.appended(*arg), &failed) {
+                (Ok(value), _) => values.push(value),
+                (Err(EvalError::CostLimit), _) => return Err(EvalError::CostLimit),
+                (Err(error), None) => failed = Some(error),
+                (Err(_), Some(_)) => {}
+            }
+        }
+        if let Some(error) = failed {
+            // Upstream counts the call of two arguments although it isn't made.
+            self.budget.charge(u64::from(args.len() == 2))?;
+            return Err(error);
         }
         let overload = program.overload(id).map(|overload| overload.id);
         let base = match std::mem::take(&mut self.locals[slot]) {
@@ -150,4 +160,21 @@ fn insert<'a>(map: Map<'a>, key: &V<'a>, value: &V<'a>) -> Evaluated<'a> {
     }
     Arc::make_mut(&mut entries).insert(entry, value.clone());
     Ok(V::Map(Map::Owned(entries)))
+}
+
+/// The name of a value's type in upstream's implementation, which one of its errors shows.
+fn implementation_name(value: &V<'_>) -> String {
+    let name = match value {
+        V::Null => "Null",
+        V::Bool(_) => "Bool",
+        V::Int(_) => "Int",
+        V::Uint(_) => "Uint",
+        V::Double(_) => "Double",
+        V::String(_) => "String",
+        V::Bytes(_) => "Bytes",
+        V::Duration(_) => "Duration",
+        V::Timestamp(_) => "Timestamp",
+        other => return other.type_name().to_owned(),
+    };
+    format!("types.{name}")
 }

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::eval::Evaluated;
-use crate::library::time;
+use crate::library::moment::Moment;
 use crate::op::Op;
 use crate::value::{EvalError, V, compare};
 
@@ -21,10 +21,10 @@ fn uint<'a>(value: Option<u64>) -> Evaluated<'a> {
 }
 
 fn duration<'a>(value: Option<i64>) -> Evaluated<'a> {
-    value.map_or_else(|| failed("duration overflow"), |value| Ok(V::Duration(value)))
+    value.map_or_else(|| failed("integer overflow"), |value| Ok(V::Duration(value)))
 }
 
-fn timestamp<'a>(value: Option<jiff::Timestamp>) -> Evaluated<'a> {
+fn timestamp<'a>(value: Option<Moment>) -> Evaluated<'a> {
     value.map_or_else(|| failed("timestamp overflow"), |value| Ok(V::Timestamp(value)))
 }
 
@@ -90,7 +90,7 @@ fn add<'a>(args: &[V<'a>]) -> Evaluated<'a> {
         [V::List(a), V::List(b)] => a.clone().concat(b).map(V::List),
         [V::Duration(a), V::Duration(b)] => duration(a.checked_add(*b)),
         [V::Duration(d), V::Timestamp(t)] | [V::Timestamp(t), V::Duration(d)] => {
-            timestamp(time::shift(*t, i128::from(*d)))
+            timestamp(t.shift(i128::from(*d)))
         }
         _ => Err(EvalError::no_such_overload()),
     }
@@ -99,10 +99,8 @@ fn add<'a>(args: &[V<'a>]) -> Evaluated<'a> {
 fn subtract<'a>(args: &[V<'a>]) -> Evaluated<'a> {
     match args {
         [V::Duration(a), V::Duration(b)] => duration(a.checked_sub(*b)),
-        [V::Timestamp(t), V::Duration(d)] => timestamp(time::shift(*t, -i128::from(*d))),
-        [V::Timestamp(a), V::Timestamp(b)] => {
-            duration(i64::try_from(a.as_nanosecond() - b.as_nanosecond()).ok())
-        }
+        [V::Timestamp(t), V::Duration(d)] => timestamp(t.shift(-i128::from(*d))),
+        [V::Timestamp(a), V::Timestamp(b)] => duration(a.since(*b)),
         _ => Err(EvalError::no_such_overload()),
     }
 }

@@ -3,12 +3,16 @@
 use std::sync::Arc;
 
 use crate::eval::Evaluated;
+use crate::library::moment::Moment;
 use crate::library::time;
 use crate::op::Op;
 use crate::value::{EvalError, V};
 
 pub(super) fn call<'a>(op: Op, args: &[V<'a>]) -> Evaluated<'a> {
     let [value] = args else { return Err(EvalError::no_such_overload()) };
+    if !convertible(op, value) {
+        return Err(EvalError::no_such_overload());
+    }
     let converted = match op {
         Op::ToDyn => Ok(Some(value.clone())),
         Op::TypeOf => Ok(Some(V::Type(Arc::new(value.runtime_type())))),
@@ -36,6 +40,38 @@ pub(super) fn call<'a>(op: Op, args: &[V<'a>]) -> Evaluated<'a> {
         let from = value.type_name();
         EvalError::failed(format_args!("type conversion error from '{from}' to '{to}'"))
     })
+}
+
+/// Whether the conversion has an overload for the type of the value.
+const fn convertible(op: Op, value: &V<'_>) -> bool {
+    match op {
+        Op::ToDyn | Op::TypeOf => true,
+        Op::ToBool => matches!(value, V::Bool(_) | V::String(_)),
+        Op::ToBytes => matches!(value, V::Bytes(_) | V::String(_)),
+        Op::ToDouble => {
+            matches!(value, V::Double(_) | V::Int(_) | V::Uint(_) | V::String(_))
+        }
+        Op::ToInt => matches!(
+            value,
+            V::Int(_) | V::Uint(_) | V::Double(_) | V::String(_) | V::Duration(_) | V::Timestamp(_)
+        ),
+        Op::ToUint => matches!(value, V::Uint(_) | V::Int(_) | V::Double(_) | V::String(_)),
+        Op::ToDuration => matches!(value, V::Duration(_) | V::Int(_) | V::String(_)),
+        Op::ToTimestamp => matches!(value, V::Timestamp(_) | V::Int(_) | V::String(_)),
+        _ => matches!(
+            value,
+            V::String(_)
+                | V::Bool(_)
+                | V::Bytes(_)
+                | V::Double(_)
+                | V::Duration(_)
+                | V::Int(_)
+                | V::Timestamp(_)
+                | V::Uint(_)
+                | V::Ip(_)
+                | V::Cidr(_)
+        ),
+    }
 }
 
 fn overflow<'a>(text: &str) -> Result<Option<V<'a>>, EvalError> {
@@ -97,7 +133,7 @@ fn int<'a>(value: &V<'a>) -> Result<Option<V<'a>>, EvalError> {
         }
         V::String(text) => parse_int(text).map(V::Int),
         V::Duration(nanos) => Some(V::Int(*nanos)),
-        V::Timestamp(timestamp) => Some(V::Int(time::unix_seconds(*timestamp))),
+        V::Timestamp(timestamp) => Some(V::Int(timestamp.seconds)),
         _ => None,
     })
 }
@@ -139,7 +175,7 @@ fn string<'a>(value: &V<'a>) -> Result<Option<V<'a>>, EvalError> {
             }
         },
         V::Duration(nanos) => V::string(time::show_duration(*nanos)),
-        V::Timestamp(timestamp) => V::string(time::show_timestamp(*timestamp)),
+        V::Timestamp(timestamp) => V::string(timestamp.to_string()),
         V::Ip(address) => V::string(address.to_string()),
         V::Cidr(cidr) => V::string(cidr.to_string()),
         V::Type(ty) => V::string(ty.runtime_name()),
@@ -147,8 +183,10 @@ fn string<'a>(value: &V<'a>) -> Result<Option<V<'a>>, EvalError> {
     }))
 }
 
-/// A double as Go's `%g` writes it with as many digits as are needed: an exponent below 10^-4 and from
-/// 10^21 on.
+/// From here on doubles are written with an exponent.
+const LARGE: f64 = 1e6;
+
+/// A double as Go's strconv writes it in the format `g` with as many digits as are needed.
 pub(super) fn float(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
@@ -157,7 +195,7 @@ pub(super) fn float(value: f64) -> String {
         return if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
     }
     let magnitude = value.abs();
-    if magnitude != 0.0 && !(1e-4..1e21).contains(&magnitude) {
+    if magnitude != 0.0 && !(1e-4..LARGE).contains(&magnitude) {
         let text = format!("{value:e}");
         let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         let (sign, exponent) = match exponent.strip_prefix('-') {
@@ -172,7 +210,6 @@ pub(super) fn float(value: f64) -> String {
 fn duration<'a>(value: &V<'a>) -> Option<V<'a>> {
     match value {
         V::Duration(nanos) => Some(V::Duration(*nanos)),
-        V::Int(nanos) => Some(V::Duration(*nanos)),
         V::String(text) => time::parse_go_duration(text).map(V::Duration),
         _ => None,
     }
@@ -181,12 +218,12 @@ fn duration<'a>(value: &V<'a>) -> Option<V<'a>> {
 fn timestamp<'a>(value: &V<'a>) -> Result<Option<V<'a>>, EvalError> {
     Ok(match value {
         V::Timestamp(timestamp) => Some(V::Timestamp(*timestamp)),
-        V::Int(seconds) => match time::from_unix(*seconds) {
+        V::Int(seconds) => match Moment::from_unix(*seconds) {
             Some(timestamp) => Some(V::Timestamp(timestamp)),
             None => return overflow("timestamp overflow"),
         },
-        V::String(text) => match time::parse_rfc3339(text) {
-            Some(timestamp) if time::in_range(timestamp) => Some(V::Timestamp(timestamp)),
+        V::String(text) => match Moment::parse(text) {
+            Some(timestamp) if timestamp.in_range() => Some(V::Timestamp(timestamp)),
             Some(_) => return overflow("timestamp overflow"),
             None => None,
         },

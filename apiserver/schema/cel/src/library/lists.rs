@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::eval::{Budget, Evaluated};
-use crate::library::arithmetic;
+use crate::library::{MAX_ELEMENTS, arithmetic};
 use crate::op::Op;
 use crate::value::{EvalError, List, V, compare, equal};
 
@@ -12,8 +12,8 @@ pub(super) fn call<'a>(op: Op, args: &[V<'a>], budget: &Budget) -> Evaluated<'a>
     match (op, args) {
         (Op::ListsRange, [V::Int(end)]) => range(*end, budget),
         (Op::Slice, [V::List(list), V::Int(start), V::Int(end)]) => slice(list, *start, *end),
-        (Op::Flatten, [V::List(list)]) => flatten(list, 1, budget),
-        (Op::Flatten, [V::List(list), V::Int(depth)]) => flatten(list, *depth, budget),
+        (Op::Flatten, [V::List(list)]) => flatten(list, 1),
+        (Op::Flatten, [V::List(list), V::Int(depth)]) => flatten(list, *depth),
         (Op::Sort, [V::List(list)]) => sort(list, list),
         (Op::SortByKeys, [V::List(list), V::List(keys)]) => sort(list, keys),
         (Op::Reverse, [V::List(list)]) => {
@@ -61,7 +61,7 @@ fn slice<'a>(list: &List<'a>, start: i64, end: i64) -> Evaluated<'a> {
 
 /// Takes lists in the list apart, `depth` levels. Values are no deeper than an expression and its
 /// inputs, so a stack of open lists does.
-fn flatten<'a>(list: &List<'a>, depth: i64, budget: &Budget) -> Evaluated<'a> {
+fn flatten<'a>(list: &List<'a>, depth: i64) -> Evaluated<'a> {
     if depth < 0 {
         return Err(EvalError::failed("level must be non-negative"));
     }
@@ -77,7 +77,7 @@ fn flatten<'a>(list: &List<'a>, depth: i64, budget: &Budget) -> Evaluated<'a> {
             V::List(inner) if (open.len() as i64) <= depth => open.push((inner, 0)),
             item => out.push(item),
         }
-        if !budget.allows(out.len() as u64) {
+        if out.len() > MAX_ELEMENTS {
             return Err(EvalError::CostLimit);
         }
     }
@@ -170,6 +170,9 @@ fn sum<'a>(list: &List<'a>) -> Evaluated<'a> {
     let mut total: Option<V<'a>> = None;
     for item in list.iter() {
         let item = item?;
+        if !matches!(item, V::Int(_) | V::Uint(_) | V::Double(_) | V::Duration(_)) {
+            return Err(EvalError::no_such_overload());
+        }
         total = Some(match total {
             Some(total) => arithmetic::call(Op::Add, &[total, item])?,
             None => item,
@@ -185,7 +188,7 @@ fn extreme<'a>(list: &List<'a>, replace: Ordering, name: &str) -> Evaluated<'a> 
     for item in list.iter() {
         let item = item?;
         found = Some(match found {
-            Some(found) if compare(&found, &item)? != Some(replace) => found,
+            Some(found) if compare(&found, &item).ok().flatten() != Some(replace) => found,
             _ => item,
         });
     }

@@ -79,7 +79,7 @@ impl NamedFormat {
             Self::LabelValue => name::label_value(text),
             Self::Uri => url::Url::parse_request(text).err().into_iter().collect(),
             Self::Uuid => one(is_uuid(text), "does not match the UUID format"),
-            Self::Byte => one(bytes::decode(text).is_some(), "invalid base64"),
+            Self::Byte => one(!text.is_empty() && bytes::decode(text).is_some(), "invalid base64"),
             Self::Date => {
                 let date = text.len() == 10 && time::parse_json_time(text).is_some();
                 one(date, "invalid date")

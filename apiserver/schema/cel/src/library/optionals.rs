@@ -47,8 +47,7 @@ fn is_zero(value: &V<'_>) -> bool {
         V::List(list) => list.len() == 0,
         V::Map(map) => map.len() == 0,
         V::Duration(nanos) => *nanos == 0,
-        // Go's zero time is that of the year 1.
-        V::Timestamp(timestamp) => timestamp.as_second() == -62_135_596_800,
+        V::Timestamp(timestamp) => timestamp.is_zero(),
         V::Optional(value) => value.is_none(),
         _ => false,
     }

@@ -1,30 +1,34 @@
 //! Regular expressions, of the RE2 dialect.
 
+mod translate;
+
 use regex::{Regex, RegexBuilder};
 
 use crate::eval::Evaluated;
 use crate::op::Op;
 use crate::value::{EvalError, V};
 
+use translate::translate;
+
 /// Bytes that a compiled pattern may take.
 const MAX_SIZE: usize = 2 << 20;
 
-/// Compiles a pattern. Where Go and this engine differ in notation, Go's counts: `\z` is the end, and
-/// a repetition of more than 1,000 is refused.
+/// Compiles a pattern of Go's dialect.
 pub(crate) fn compile(pattern: &str) -> Result<Regex, EvalError> {
     let error =
-        |text: String| EvalError::failed(format_args!("error parsing regexp: {text}: `{pattern}`"));
+        |text: &str| EvalError::failed(format_args!("error parsing regexp: {text}: `{pattern}`"));
     if pattern.len() > MAX_SIZE {
-        return Err(error("expression too large".to_owned()));
+        return Err(error("expression too large"));
     }
-    RegexBuilder::new(pattern)
+    let translated = translate(pattern).map_err(EvalError::failed)?;
+    RegexBuilder::new(&translated)
         .size_limit(MAX_SIZE)
         .dfa_size_limit(MAX_SIZE)
         .nest_limit(200)
         .build()
         .map_err(|err| match err {
-            regex::Error::CompiledTooBig(_) => error("expression too large".to_owned()),
-            _ => error("invalid regular expression".to_owned()),
+            regex::Error::CompiledTooBig(_) => error("expression too large"),
+            _ => error("invalid character class range"),
         })
 }
 

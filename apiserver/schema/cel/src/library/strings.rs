@@ -1,10 +1,11 @@
 //! Functions of strings. Indexes count characters.
 
-use crate::eval::{Budget, Evaluated};
+use crate::eval::Evaluated;
+use crate::library::MAX_TEXT;
 use crate::op::Op;
 use crate::value::{EvalError, V, chars};
 
-pub(super) fn call<'a>(op: Op, args: &[V<'a>], budget: &Budget) -> Evaluated<'a> {
+pub(super) fn call<'a>(op: Op, args: &[V<'a>]) -> Evaluated<'a> {
     if op == Op::Join {
         return join(args);
     }
@@ -23,9 +24,9 @@ pub(super) fn call<'a>(op: Op, args: &[V<'a>], budget: &Budget) -> Evaluated<'a>
         (Op::LowerAscii, []) => Ok(V::string(text.to_ascii_lowercase())),
         (Op::UpperAscii, []) => Ok(V::string(text.to_ascii_uppercase())),
         (Op::Trim, []) => Ok(V::string(text.trim_matches(is_space))),
-        (Op::Replace, [V::String(old), V::String(new)]) => replace(text, old, new, -1, budget),
+        (Op::Replace, [V::String(old), V::String(new)]) => replace(text, old, new, -1),
         (Op::Replace, [V::String(old), V::String(new), V::Int(limit)]) => {
-            replace(text, old, new, *limit, budget)
+            replace(text, old, new, *limit)
         }
         (Op::Split, [V::String(separator)]) => Ok(split(text, separator, -1)),
         (Op::Split, [V::String(separator), V::Int(limit)]) => Ok(split(text, separator, *limit)),
@@ -116,12 +117,10 @@ fn substring<'a>(text: &str, start: i64, end: Option<i64>) -> Evaluated<'a> {
     Ok(V::string(text.get(from..to).unwrap_or_default()))
 }
 
-fn replace<'a>(text: &str, old: &str, new: &str, limit: i64, budget: &Budget) -> Evaluated<'a> {
+fn replace<'a>(text: &str, old: &str, new: &str, limit: i64) -> Evaluated<'a> {
     let count = text.matches(old).count();
     let count = usize::try_from(limit).map_or(count, |limit| count.min(limit));
-    // Small texts may become large ones; what is larger than the budget isn't made.
-    let grown = (count as u64).saturating_mul(new.len() as u64);
-    if !budget.allows(grown / 10) {
+    if text.len().saturating_add(count.saturating_mul(new.len())) > MAX_TEXT {
         return Err(EvalError::CostLimit);
     }
     Ok(V::string(text.replacen(old, new, count)))
@@ -160,12 +159,12 @@ fn join<'a>(args: &[V<'a>]) -> Evaluated<'a> {
         if at > 0 {
             out.push_str(separator);
         }
+        if out.len() > MAX_TEXT {
+            return Err(EvalError::CostLimit);
+        }
         match item? {
             V::String(text) => out.push_str(&text),
-            other => {
-                let shown = super::format::display(&other);
-                return Err(EvalError::failed(format_args!("join: invalid input: {shown}")));
-            }
+            _ => return Err(EvalError::no_such_overload()),
         }
     }
     Ok(V::string(out))

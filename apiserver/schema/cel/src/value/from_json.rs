@@ -47,7 +47,7 @@ impl<'a> V<'a> {
             (Shape::Plain, Type::Double, Json::Number(number)) => {
                 V::Double(number.as_f64().unwrap_or(f64::NAN))
             }
-            (Shape::Plain, Type::Duration, Json::String(text)) => time::parse_go_duration(text)
+            (Shape::Plain, Type::Duration, Json::String(text)) => time::parse_json_duration(text)
                 .map(V::Duration)
                 .ok_or_else(|| EvalError::failed(format_args!("Invalid duration {text}")))?,
             (Shape::Plain, Type::Timestamp, Json::String(text)) => {
