@@ -131,7 +131,7 @@ impl OpenApi {
 
     fn make(&self, version: GroupVersion, resources: Resources) -> Arc<Document> {
         let defs: Vec<&ResourceDef> = resources.iter().map(Arc::as_ref).collect();
-        let value: Value = schema::openapi::v3(&version, &defs, &self.types);
+        let value: Value = schema::openapi::v3(&version, &defs, &[], &self.types);
         let document = Arc::new(Document::tagged(&value, negotiate::JSON));
         let mut held = self.held.lock();
         if held.len() >= HELD {

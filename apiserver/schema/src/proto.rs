@@ -17,7 +17,7 @@
 mod decode;
 mod encode;
 mod scalar;
-mod wire;
+pub(crate) mod wire;
 
 use machinery::Gvk;
 use serde_json::{Map, Value};

@@ -31,34 +31,47 @@ pub(super) fn patch() -> Value {
     reference(PATCH)
 }
 
-/// All schemas that `paths` refers to, and those that they refer to in turn.
-pub(super) fn used_by(paths: &Value, types: &Types) -> Value {
+/// All schemas that `paths` refers to, and those that they refer to in turn. `custom` are those
+/// that aren't built in.
+pub(super) fn used_by(
+    paths: &Value,
+    mut custom: Map<String, Value>,
+    types: &Types,
+) -> Map<String, Value> {
     let descriptions = Descriptions::read();
     let mut wanted = BTreeSet::new();
-    references(paths, &mut wanted);
+    references(paths, false, &mut wanted);
     let mut schemas = Map::new();
     while let Some(name) = wanted.pop_first() {
         if schemas.contains_key(&name) {
             continue;
         }
-        let schema = component(&name, types, &descriptions);
-        references(&schema, &mut wanted);
+        let own = custom.remove(&name);
+        let schema = own.unwrap_or_else(|| component(&name, types, &descriptions));
+        references(&schema, false, &mut wanted);
         schemas.insert(name, schema);
     }
-    Value::Object(schemas)
+    schemas
 }
 
-fn references(value: &Value, into: &mut BTreeSet<String>) {
+/// Collects the components that a schema, or anything around schemas, refers to. Data (defaults,
+/// examples, values, extensions) refers to nothing, whatever it looks like; `named` says that the
+/// keys are names of properties.
+fn references(value: &Value, named: bool, into: &mut BTreeSet<String>) {
     match value {
         Value::Object(object) => {
-            if let Some(Value::String(target)) = object.get("$ref")
-                && let Some(name) = target.strip_prefix(PREFIX)
-            {
+            let target = object.get("$ref").and_then(Value::as_str).filter(|_| !named);
+            if let Some(name) = target.and_then(|target| target.strip_prefix(PREFIX)) {
                 into.insert(name.to_owned());
             }
-            object.values().for_each(|v| references(v, into));
+            for (key, value) in object {
+                let is_data = matches!(key.as_str(), "default" | "enum" | "example");
+                if named || !(is_data || key.starts_with("x-")) {
+                    references(value, !named && key == "properties", into);
+                }
+            }
         }
-        Value::Array(items) => items.iter().for_each(|v| references(v, into)),
+        Value::Array(items) => items.iter().for_each(|item| references(item, false, into)),
         _ => {}
     }
 }

@@ -8,13 +8,14 @@ pub(super) struct Descriptions {
 }
 
 /// Fields of every object, wherever they appear without a text of their own.
-const COMMON: [(&str, &str); 4] = [
+const COMMON: [(&str, &str); 5] = [
     ("apiVersion", "APIVersion defines the group and version of this object's schema."),
     (
         "kind",
         "Kind names the type of this object, as in its endpoint but singular and capitalised.",
     ),
     ("metadata", "Standard object's metadata: name, labels, annotations and the like."),
+    ("listMetadata", "Standard list metadata: the revision, and where the next page begins."),
     ("items", "The objects of this list."),
 ];
 
@@ -36,4 +37,10 @@ impl Descriptions {
         let own = self.types.get(ty).and_then(|fields| fields.get(field)).copied();
         own.or_else(|| COMMON.iter().find(|(name, _)| *name == field).map(|(_, text)| *text))
     }
+}
+
+/// What a field of every object or list holds: `apiVersion`, `kind`, `metadata`, `items`, and
+/// `listMetadata` for the metadata of lists.
+pub(super) fn common(field: &str) -> &'static str {
+    COMMON.iter().find(|(name, _)| *name == field).map(|(_, text)| *text).unwrap_or_default()
 }

@@ -34,7 +34,7 @@ pub(super) fn list_parameters() -> Vec<Value> {
         ("labelSelector", "string", "Conditions on labels."),
         ("limit", "integer", "The largest number of objects in one page."),
         ("pretty", "string", "If 'true', the output is indented."),
-        ("resourceVersion", "string", "The state to list, or to watch from."),
+        ("resourceVersion", "string", "The state to read, or to watch from."),
         ("resourceVersionMatch", "string", "How exactly resourceVersion is meant."),
         ("sendInitialEvents", "boolean", "Whether a watch begins with the current objects."),
         ("timeoutSeconds", "integer", "How long the request may last."),

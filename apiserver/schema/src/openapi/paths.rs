@@ -3,7 +3,9 @@
 use machinery::GroupVersion;
 use serde_json::{Map, Value, json};
 
-use super::components::{patch, reference};
+use super::components::reference;
+use super::custom::{Custom, Definitions, component_name};
+use super::operation::{Operation, Style};
 use super::parameters::{
     delete_parameters, is_pretty, list_parameters, path_parameter, query, write_parameters,
 };
@@ -14,41 +16,25 @@ const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 const RESOURCE_LIST: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList";
 
-/// Encodings of answers; what this server writes.
-const PRODUCED: [&str; 2] = ["application/json", "application/vnd.kubernetes.protobuf"];
-/// Patch formats that this server accepts for built-in kinds.
-const PATCHES: [&str; 3] = [
-    "application/json-patch+json",
-    "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
-];
-
 /// What all operations of one resource share.
 struct Endpoint<'a> {
     gv: &'a GroupVersion,
     def: &'a ResourceDef,
     types: &'a Types,
+    /// What is published of it if it isn't built in.
+    custom: Option<Custom<'a>>,
     /// `CoreV1`: the part of operation ids that names the version.
     version_id: String,
     /// `core_v1`.
     tag: String,
 }
 
-/// One operation to describe.
-struct Operation<'a> {
-    /// The action that `x-kubernetes-action` tells.
-    action: &'a str,
-    id: String,
-    kind: [&'a str; 3],
-    /// The component of the body, if there is one.
-    body: Option<Value>,
-    /// Status codes and the component of their bodies.
-    answers: Vec<(&'a str, String)>,
-    parameters: Vec<Value>,
-    summary: String,
-}
-
-pub(super) fn of_version(gv: &GroupVersion, resources: &[&ResourceDef], types: &Types) -> Value {
+pub(super) fn of_version(
+    gv: &GroupVersion,
+    resources: &[&ResourceDef],
+    definitions: &Definitions<'_>,
+    types: &Types,
+) -> Value {
     let root = root(gv);
     let mut paths = Map::new();
     let id = version_id(gv);
@@ -61,11 +47,18 @@ pub(super) fn of_version(gv: &GroupVersion, resources: &[&ResourceDef], types: &
         answers: vec![("200", RESOURCE_LIST.to_owned())],
         parameters: Vec::new(),
         summary: "List the resources of this version.".to_owned(),
+        style: Style::BuiltIn,
     };
-    paths.insert(format!("{root}/"), json!({"get": get.to_json(&tag)}));
+    let mut all_custom = true;
     for def in resources.iter().copied() {
-        let endpoint = Endpoint { gv, def, types, version_id: id.clone(), tag: tag.clone() };
+        let custom = definitions.custom(gv, def, types);
+        let (version_id, tag) = (id.clone(), tag.clone());
+        let endpoint = Endpoint { gv, def, types, custom, version_id, tag };
+        all_custom &= endpoint.style() == Style::Custom;
         endpoint.add_paths(&root, &mut paths);
+    }
+    if !all_custom {
+        paths.insert(format!("{root}/"), json!({"get": get.to_json(&tag)}));
     }
     Value::Object(paths)
 }
@@ -90,9 +83,10 @@ fn version_id(gv: &GroupVersion) -> String {
 fn camel(text: &str, first: bool) -> String {
     let mut upper = first;
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for (at, c) in text.char_indices() {
         match c {
             '.' | '-' => upper = true,
+            '0'..='9' if at == 0 => upper = true,
             c if upper => {
                 out.extend(c.to_uppercase());
                 upper = false;
@@ -158,8 +152,29 @@ impl<'a> Endpoint<'a> {
 
     /// The name of a component: the type that serves a kind of this version.
     fn component(&self, kind: [&str; 3]) -> String {
+        if let Some(custom) = &self.custom {
+            if kind == self.kind() {
+                return custom.name.clone();
+            }
+            if kind == self.list_kind() {
+                return custom.list_name.clone();
+            }
+        }
         let gvk = GroupVersion::new(kind[0], kind[1]).kind(kind[2]);
-        self.types.kind(&gvk).map_or_else(String::new, |s| s.root_struct().name.to_string())
+        let own = self.types.kind(&gvk).map(|schema| schema.root_struct().name.to_string());
+        // A part of an imported type whose kind isn't served by itself.
+        own.unwrap_or_else(|| component_name(kind[0], kind[1], kind[2]))
+    }
+
+    fn style(&self) -> Style {
+        match &self.custom {
+            Some(custom) if !custom.imported => Style::Custom,
+            _ => Style::BuiltIn,
+        }
+    }
+
+    fn list_kind(&self) -> [&'a str; 3] {
+        [&self.gv.group, &self.gv.version, &self.def.list_kind]
     }
 
     fn kind(&self) -> [&'a str; 3] {
@@ -181,6 +196,7 @@ impl<'a> Endpoint<'a> {
             answers: vec![("200", self.component(self.kind()))],
             parameters: Vec::new(),
             summary: summary.to_owned(),
+            style: self.style(),
         }
     }
 
@@ -188,8 +204,7 @@ impl<'a> Endpoint<'a> {
         let scope = if self.def.namespaced && scoped { "Namespaced" } else { "" };
         let id = format!("list{}{scope}{}{suffix}", self.version_id, self.def.kind);
         let mut list = self.operation("list", id, "List or watch objects.");
-        let kind = [&*self.gv.group, &*self.gv.version, &*self.def.list_kind];
-        list.answers = vec![("200", self.component(kind))];
+        list.answers = vec![("200", self.component(self.list_kind()))];
         list
     }
 
@@ -211,12 +226,15 @@ impl<'a> Endpoint<'a> {
         if self.def.allows(Verb::DeleteCollection) {
             let id = self.id("delete", "Collection", "");
             let mut delete = self.operation("deletecollection", id, "Delete objects.");
-            delete.body = Some(reference(DELETE_OPTIONS));
+            if self.style() == Style::BuiltIn {
+                delete.body = Some(reference(DELETE_OPTIONS));
+                delete.parameters = delete_parameters();
+            }
             delete.answers = vec![("200", STATUS.to_owned())];
-            delete.parameters = delete_parameters();
             delete.parameters.extend(list_parameters().into_iter().filter(|p| {
                 let name = p.get("name").and_then(Value::as_str);
-                !matches!(name, Some("pretty" | "allowWatchBookmarks" | "watch"))
+                let is_for_watches = matches!(name, Some("allowWatchBookmarks" | "watch"));
+                !is_pretty(p) && (self.style() == Style::Custom || !is_for_watches)
             }));
             operations.push(("delete", delete));
         }
@@ -268,7 +286,13 @@ impl<'a> Endpoint<'a> {
         let written = || ["200", "201"].map(|code| (code, own.clone())).into();
         if verbs.contains(&Verb::Get) {
             let id = self.id("read", "", suffix);
-            operations.push(("get", self.operation("get", id, "Read an object.")));
+            let mut get = self.operation("get", id, "Read an object.");
+            get.answers = vec![("200", own.clone())];
+            if self.style() == Style::Custom {
+                let which = |p: &Value| p.get("name").is_some_and(|name| name == "resourceVersion");
+                get.parameters = list_parameters().into_iter().filter(which).collect();
+            }
+            operations.push(("get", get));
         }
         if verbs.contains(&Verb::Update) {
             let id = self.id("replace", "", suffix);
@@ -281,7 +305,10 @@ impl<'a> Endpoint<'a> {
         if verbs.contains(&Verb::Patch) {
             let id = self.id("patch", "", suffix);
             let mut change = self.operation("patch", id, "Change parts of an object.");
-            change.answers = written();
+            change.answers = match self.style() {
+                Style::BuiltIn => written(),
+                Style::Custom => vec![("200", own.clone())],
+            };
             change.parameters = write_parameters();
             change.parameters.push(query(
                 "force",
@@ -290,77 +317,11 @@ impl<'a> Endpoint<'a> {
             ));
             operations.push(("patch", change));
         }
+        // Custom resources say their own kind, whatever the bodies are.
+        let told = if self.style() == Style::Custom { self.kind() } else { kind };
         for (_, operation) in &mut operations {
-            operation.kind = kind;
-            if operation.action == "get" {
-                operation.answers = vec![("200", own.clone())];
-            }
+            operation.kind = told;
         }
         operations
-    }
-}
-
-// === impl Operation ===
-
-impl Operation<'_> {
-    fn to_json(&self, tag: &str) -> Value {
-        let list = self.action == "list";
-        let answers = self.answers.iter().map(|(code, name)| {
-            let media = |kind: &str| (kind.to_owned(), json!({"schema": reference(name)}));
-            let mut content: Map<String, Value> = PRODUCED.iter().map(|kind| media(kind)).collect();
-            if list {
-                content.extend(PRODUCED.iter().map(|kind| media(&format!("{kind};stream=watch"))));
-            }
-            let description = match *code {
-                "201" => "Created",
-                "202" => "Accepted",
-                _ => "OK",
-            };
-            ((*code).to_owned(), json!({"description": description, "content": content}))
-        });
-        let mut responses: Map<String, Value> = answers.collect();
-        responses.insert("401".into(), json!({"description": "Unauthorized"}));
-        let mut operation = json!({
-            "tags": [tag],
-            "description": self.summary,
-            "operationId": self.id,
-            "responses": responses,
-        });
-        let mut set = |name: &str, value: Value| {
-            if let Value::Object(operation) = &mut operation {
-                operation.insert(name.to_owned(), value);
-            }
-        };
-        if !self.parameters.is_empty() {
-            set("parameters", self.parameters.clone().into());
-        }
-        match (&self.body, self.action) {
-            (_, "patch") => {
-                let content: Map<String, Value> = PATCHES
-                    .iter()
-                    .map(|kind| ((*kind).to_owned(), json!({"schema": patch()})))
-                    .collect();
-                set("requestBody", json!({"content": content, "required": true}));
-            }
-            (Some(body), action) => {
-                let mut request = json!({"content": {"*/*": {"schema": body}}});
-                if !action.starts_with("delete")
-                    && let Value::Object(request) = &mut request
-                {
-                    request.insert("required".into(), true.into());
-                }
-                set("requestBody", request);
-            }
-            (None, _) => {}
-        }
-        if !self.action.is_empty() {
-            set("x-kubernetes-action", self.action.into());
-            let [group, version, kind] = self.kind;
-            set(
-                "x-kubernetes-group-version-kind",
-                json!({"group": group, "version": version, "kind": kind}),
-            );
-        }
-        operation
     }
 }

@@ -1,5 +1,8 @@
 //! Documents: what kubectl looks for, and that every reference leads somewhere.
 
+mod custom;
+mod real;
+
 use std::collections::BTreeSet;
 
 use super::*;
@@ -8,7 +11,7 @@ fn document(group: &str, version: &str) -> Value {
     let types = Types::builtin();
     let own = types.resources().iter().filter(|r| &*r.group == group);
     let resources: Vec<&ResourceDef> = own.map(|r| &**r).collect();
-    v3(&GroupVersion::new(group, version), &resources, &types)
+    v3(&GroupVersion::new(group, version), &resources, &[], &types)
 }
 
 fn all() -> Vec<(String, Value)> {
@@ -101,6 +104,7 @@ fn patch_tells_its_formats_and_field_validation() {
     assert_eq!(
         content,
         [
+            "application/apply-patch+yaml",
             "application/json-patch+json",
             "application/merge-patch+json",
             "application/strategic-merge-patch+json"

@@ -19,7 +19,7 @@ pub(super) enum Raw<'a> {
 
 /// Writes messages from their end to their beginning, so that lengths are known when they are due.
 #[derive(Debug, Default)]
-pub(super) struct Writer {
+pub(crate) struct Writer {
     /// The bytes in reverse.
     reversed: Vec<u8>,
 }
@@ -128,37 +128,37 @@ impl<'a> Raw<'a> {
 
 impl Writer {
     /// Bytes written so far, all of which come after what is written next.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.reversed.len()
     }
 
-    pub(super) fn raw(&mut self, bytes: &[u8]) {
+    pub(crate) fn raw(&mut self, bytes: &[u8]) {
         self.reversed.extend(bytes.iter().rev());
     }
 
-    pub(super) fn bytes(&mut self, number: u32, bytes: &[u8]) {
+    pub(crate) fn bytes(&mut self, number: u32, bytes: &[u8]) {
         let end = self.len();
         self.raw(bytes);
         self.delimit(number, end);
     }
 
     /// Makes a field of what was written since [`Writer::len`] was `end`.
-    pub(super) fn delimit(&mut self, number: u32, end: usize) {
+    pub(crate) fn delimit(&mut self, number: u32, end: usize) {
         self.number((self.len() - end) as u64);
         self.tag(number, 2);
     }
 
-    pub(super) fn varint(&mut self, number: u32, value: u64) {
+    pub(crate) fn varint(&mut self, number: u32, value: u64) {
         self.number(value);
         self.tag(number, 0);
     }
 
-    pub(super) fn double(&mut self, number: u32, value: f64) {
+    pub(crate) fn double(&mut self, number: u32, value: f64) {
         self.raw(&value.to_bits().to_le_bytes());
         self.tag(number, 1);
     }
 
-    pub(super) fn finish(mut self) -> Vec<u8> {
+    pub(crate) fn finish(mut self) -> Vec<u8> {
         self.reversed.reverse();
         self.reversed
     }
