@@ -207,6 +207,8 @@ fn with_schema(schema: Value) -> Value {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn any_definition_gives_closed_documents_of_bounded_size(schema in schemas(), own in any::<bool>()) {
         let compiled = deployments();
