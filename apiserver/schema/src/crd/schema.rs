@@ -129,15 +129,25 @@ const AT_ROOT: [(&str, &str, bool); 43] = [
 
 /// The root says only what isn't lost when the status is validated alone.
 fn validate_root(value: &Value, schema: &Keywords, at: &FieldPath) -> Option<FieldError> {
+    // Upstream has pointers for these, which are set whatever they point to.
+    let pointers = [
+        "$ref",
+        "default",
+        "example",
+        "additionalProperties",
+        "additionalItems",
+        "x-kubernetes-preserve-unknown-fields",
+        "x-kubernetes-list-type",
+        "x-kubernetes-map-type",
+    ];
     let is_set = |keyword: &str| match schema.get(keyword) {
-        None | Some(Value::Null | Value::Bool(false)) => {
-            // These are pointers upstream, for which false is set.
-            keyword == "additionalProperties" && schema.get(keyword) == Some(&Value::Bool(false))
-        }
+        None | Some(Value::Null) => false,
+        Some(_) if pointers.contains(&keyword) => true,
+        Some(Value::Bool(on)) => *on,
         Some(Value::String(text)) => !text.is_empty(),
         Some(Value::Array(items)) => !items.is_empty(),
         Some(Value::Object(fields)) => keyword != "properties" || !fields.is_empty(),
-        Some(_) => true,
+        Some(Value::Number(_)) => true,
     };
     for (keyword, _, allowed) in AT_ROOT.into_iter().filter(|(keyword, ..)| is_set(keyword)) {
         if keyword == "type" && json::text(schema, "type") != "object" {

@@ -66,8 +66,11 @@ impl<'s> Walk<'s> {
         let in_meta = in_meta && !is_resource;
         if let Some(default) = node.default_value() {
             let mark = self.path.enter_child("default");
-            let found =
-                if in_meta { self.judge_in_meta(id, default) } else { self.judge(id, default) };
+            let found = if in_meta {
+                self.judge_in_meta(id, default)
+            } else {
+                self.judge(id, is_resource, default)
+            };
             self.problems.extend(found);
             self.path.leave(mark);
         }
@@ -93,21 +96,24 @@ impl<'s> Walk<'s> {
         }
     }
 
-    fn judge(&self, id: NodeId, default: &Value) -> Vec<FieldError> {
+    fn judge(&self, id: NodeId, is_resource: bool, default: &Value) -> Vec<FieldError> {
         let mut problems = Vec::new();
-        if self.unpruned == Unpruned::Refused && self.schema.has_unknown(id, default) {
-            problems.push(self.invalid(default, "must not have unknown fields".into()));
-        }
-        let node = self.schema.data(id);
+        let unknown =
+            self.unpruned == Unpruned::Refused && self.schema.has_unknown(id, is_resource, default);
+        // Metadata is read before anything is told.
         let mut read = default.clone();
-        let resource = node.has(Flags::EMBEDDED);
-        if let Err(problem) = coerce::part(self.schema, id, resource, &mut read, &self.path) {
+        let metadata = coerce::part(self.schema, id, is_resource, &mut read, &self.path);
+        if unknown {
+            problems.push(self.invalid(&read, "must not have unknown fields".into()));
+        }
+        if let Err(problem) = metadata {
             problems.push(*problem);
             return problems;
         }
-        let embedded = embedded::validate_part(self.schema, node, resource, default, &self.path);
+        let node = self.schema.data(id);
+        let embedded = embedded::validate_part(self.schema, node, is_resource, &read, &self.path);
         if embedded.is_empty() {
-            problems.extend(self.schema.validate_default(id, default, &self.path));
+            problems.extend(self.schema.validate_default(id, &read, &self.path));
         } else {
             problems.extend(embedded);
         }

@@ -56,12 +56,12 @@ impl Structural {
         pruner.unknown
     }
 
-    /// Whether a value of a part has fields that the part doesn't know.
-    pub(super) fn has_unknown(&self, part: NodeId, value: &Value) -> bool {
+    /// Whether a value of a part, which may be a resource itself, has fields that the part doesn't
+    /// know.
+    pub(super) fn has_unknown(&self, part: NodeId, resource: bool, value: &Value) -> bool {
         let node = self.data(part);
         let mut pruned = value.clone();
         let mut pruner = Pruner::new(self, CoerceMode::Drop, Nulls::Keep);
-        let resource = node.has(Flags::EMBEDDED);
         pruner.value(Some(node), node.has(Flags::PRESERVE), resource, &mut pruned, 0);
         pruned != *value
     }

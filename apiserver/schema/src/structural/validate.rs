@@ -24,7 +24,8 @@ use machinery::{FieldError, FieldPath};
 use serde_json::{Map, Value};
 
 use self::correlate::OldItems;
-use super::node::{Additional, Facet, Flags, NodeData, NodeId};
+use super::format::Format;
+use super::node::{Additional, Facet, NodeData, NodeId};
 use super::{Structural, embedded, lists};
 
 /// Most visits of a value by a schema: some ten for each value of the largest object.
@@ -65,15 +66,14 @@ impl Structural {
         if forgiven { Vec::new() } else { problems }
     }
 
-    /// What is wrong with the default of a part, as CRDs are judged: int-or-string has no type
-    /// of its own there.
+    /// What is wrong with the default of a part, as CRDs are judged.
     pub(super) fn validate_default(
         &self,
         part: NodeId,
         value: &Value,
         at: &FieldPath,
     ) -> Vec<FieldError> {
-        let values = Values { typed_int_or_string: false, ..Values::of(self, at.clone()) };
+        let values = Values { as_default: true, ..Values::of(self, at.clone()) };
         values.run(part, value, None)
     }
 }
@@ -93,7 +93,9 @@ struct Values<'s> {
     /// How many bytes the problems' texts have.
     told: usize,
     steps: u64,
-    typed_int_or_string: bool,
+    /// Whether a default is judged: schemas are taken as they are written, int-or-string without
+    /// types and formats whatever the type.
+    as_default: bool,
 }
 
 // === impl Values ===
@@ -109,7 +111,7 @@ impl<'s> Values<'s> {
             quiet: 0,
             told: 0,
             steps: 0,
-            typed_int_or_string: true,
+            as_default: false,
         }
     }
 
@@ -198,9 +200,9 @@ impl<'s> Values<'s> {
             }
         }
         for facet in &node.facets {
-            if let Facet::Format(format, name) = facet
-                && format.is_text()
-            {
+            let Facet::Format(format, name) = facet else { continue };
+            let format = if self.as_default { Format::parse(name, None) } else { *format };
+            if format.is_text() {
                 matched += 1;
                 if !format.is_valid(text) {
                     self.wrong_type(name, text);
@@ -329,9 +331,4 @@ fn exceeds(text: &str, most: i64) -> bool {
         Err(_) => true,
         Ok(most) => text.len() > most && text.chars().nth(most).is_some(),
     }
-}
-
-/// Whether a node says of which type its values are, for the purposes of this walk.
-fn is_typed(node: &NodeData, typed_int_or_string: bool) -> bool {
-    node.kind.is_some() || (typed_int_or_string && node.has(Flags::INT_OR_STRING))
 }

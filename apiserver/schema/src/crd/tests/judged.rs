@@ -42,8 +42,17 @@ fn text(mut problem: FieldError, expected: &[String]) -> String {
 
 #[test]
 fn creations() {
-    let cases: Vec<Case> =
-        serde_json::from_str(include_str!("../../../tests/data/custom/crds.json")).unwrap();
+    check_creations(include_str!("../../../tests/data/custom/crds.json"));
+}
+
+/// CRDs whose schemas chance made.
+#[test]
+fn random_creations() {
+    check_creations(include_str!("../../../tests/data/custom/crds-random.json"));
+}
+
+fn check_creations(cases: &str) {
+    let cases: Vec<Case> = serde_json::from_str(cases).unwrap();
     let mut differences = Vec::new();
     for case in cases {
         let crd = prepare(case.crd);

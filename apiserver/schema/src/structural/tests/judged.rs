@@ -41,8 +41,17 @@ fn whole(spec: &Value) -> Value {
 
 #[test]
 fn creations() {
-    let suites: Vec<Suite<Creation>> =
-        serde_json::from_str(include_str!("../../../tests/data/custom/objects.json")).unwrap();
+    check_creations(include_str!("../../../tests/data/custom/objects.json"));
+}
+
+/// Schemas and objects that chance made.
+#[test]
+fn random_creations() {
+    check_creations(include_str!("../../../tests/data/custom/objects-random.json"));
+}
+
+fn check_creations(suites: &str) {
+    let suites: Vec<Suite<Creation>> = serde_json::from_str(suites).unwrap();
     let mut differences = Vec::new();
     for suite in &suites {
         let schema = compile(&suite.schema);

@@ -50,7 +50,7 @@ impl Values<'_> {
 
     /// Whether a number or a limit of numbers is one of the node's type; says so if not.
     fn in_range(&mut self, node: &NodeData, number: Go, what: &str) -> bool {
-        let typed = !(node.has(Flags::INT_OR_STRING) && self.typed_int_or_string);
+        let typed = !node.has(Flags::INT_OR_STRING) || self.as_default;
         let Some(kind) = node.kind.filter(|_| typed) else { return true };
         let format = node.facets.iter().find_map(|facet| match facet {
             Facet::Format(format, _) => Some(*format),

@@ -4,7 +4,7 @@ use serde_json::{Number, Value};
 
 use super::super::node::{Facet, Flags, Kind, NodeData};
 use super::super::print;
-use super::{Values, is_typed};
+use super::Values;
 
 /// What Go's decoder makes of a value: its JSON type and the format that goes with it.
 fn kind_of(value: &Value) -> (&'static str, &'static str) {
@@ -26,7 +26,7 @@ fn kind_of(value: &Value) -> (&'static str, &'static str) {
 impl Values<'_> {
     /// Null where it may not be; answers what matched.
     pub(super) fn null(&mut self, node: &NodeData) -> u32 {
-        if is_typed(node, self.typed_int_or_string) && !node.has(Flags::NULLABLE) {
+        if self.is_typed(node) && !node.has(Flags::NULLABLE) {
             self.wrong_type(self.type_name(node), "null");
             return 0;
         }
@@ -36,10 +36,10 @@ impl Values<'_> {
     /// The type; answers what matched.
     pub(super) fn kind(&mut self, node: &NodeData, value: &Value) -> u32 {
         let format = node.facets.iter().find_map(|facet| match facet {
-            Facet::Format(format, name) if format.is_known() => Some(&**name),
+            Facet::Format(format, name) if format.is_known() || self.as_default => Some(&**name),
             _ => None,
         });
-        if !is_typed(node, self.typed_int_or_string) && format.is_none() {
+        if !self.is_typed(node) && format.is_none() {
             return 0;
         }
         let (found, found_format) = kind_of(value);
@@ -66,15 +66,20 @@ impl Values<'_> {
         2
     }
 
+    /// Whether a node says of which type its values are.
+    fn is_typed(&self, node: &NodeData) -> bool {
+        node.kind.is_some() || (node.has(Flags::INT_OR_STRING) && !self.as_default)
+    }
+
     fn admits(&self, node: &NodeData, kind: &str) -> bool {
-        if node.has(Flags::INT_OR_STRING) && self.typed_int_or_string {
+        if node.has(Flags::INT_OR_STRING) && !self.as_default {
             return matches!(kind, "integer" | "string");
         }
         node.kind.is_some_and(|k| k.as_str() == kind)
     }
 
     fn type_name(&self, node: &NodeData) -> &'static str {
-        if node.has(Flags::INT_OR_STRING) && self.typed_int_or_string {
+        if node.has(Flags::INT_OR_STRING) && !self.as_default {
             return "integer,string";
         }
         node.kind.map_or("", Kind::as_str)
