@@ -23,6 +23,7 @@ mod reconcile;
 mod remove;
 mod schema;
 mod set;
+mod shown;
 mod tracker;
 mod updater;
 mod validate;

@@ -113,34 +113,3 @@ mod tests {
         assert!(text.ends_with("é..."));
     }
 }
-
-/// Formats like Go's `%#v` of the decoded value: `map[string]interface {}{"a":1}`.
-#[derive(Clone, Copy)]
-pub(crate) struct GoSyntax<'a>(pub(crate) &'a Value);
-
-impl fmt::Display for GoSyntax<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Value::Null => f.write_str("interface {}(nil)"),
-            Value::String(text) => f.write_str(&machinery::field::go_quote(text)),
-            Value::Array(items) => {
-                f.write_str("[]interface {}{")?;
-                for (at, item) in items.iter().enumerate() {
-                    let comma = if at == 0 { "" } else { ", " };
-                    write!(f, "{comma}{}", GoSyntax(item))?;
-                }
-                f.write_str("}")
-            }
-            Value::Object(fields) => {
-                f.write_str("map[string]interface {}{")?;
-                for (at, (name, value)) in fields.iter().enumerate() {
-                    let comma = if at == 0 { "" } else { ", " };
-                    let name = machinery::field::go_quote(name);
-                    write!(f, "{comma}{name}:{}", GoSyntax(value))?;
-                }
-                f.write_str("}")
-            }
-            scalar => Printed(scalar).fmt(f),
-        }
-    }
-}

@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 use super::items::ItemKey;
 use super::problem::Problems;
 use super::schema::{ApplySchema, Form, ListForm, Scalar, Type};
-use crate::golang::{GoSyntax, Printed, print, type_name};
+use super::shown::{Shown, Verb};
+use crate::golang::{print, type_name};
 
 /// Whether items of a list may have the same key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +62,7 @@ pub(super) fn check_scalar(
             format!("expected numeric (int or float), got {}", type_name(other))
         }
         (Scalar::String, other) => {
-            let other = print(GoSyntax(other));
+            let other = print(Shown(other, Verb::Syntax));
             format!("expected string, got &value.valueUnstructured{{Value:{other}}}")
         }
         (Scalar::Bool, other) => format!("expected boolean, got {}", shown(other)),
@@ -71,7 +72,7 @@ pub(super) fn check_scalar(
 }
 
 fn shown(value: &Value) -> String {
-    format!("&{{{}}}", print(Printed(value)))
+    format!("&{{{}}}", print(Shown(value, Verb::Plain)))
 }
 
 fn list<'s, S: ApplySchema<'s>>(
