@@ -5,6 +5,7 @@
 //!
 //! The crate does no I/O and knows nothing of HTTP or of the store. No input makes it panic.
 
+mod apply;
 pub mod coerce;
 pub mod crd;
 mod data;
@@ -21,6 +22,7 @@ pub mod structural;
 pub mod table;
 pub mod types;
 
+pub use apply::ApplyType;
 pub use coerce::{CoerceMode, DecodeError, Unknown};
 pub use model::{Field, Pool, Scalar, Schema, SchemaHash, Shape, StructType, TypeId, Union};
 pub use resource::{NameRule, ResourceDef};

@@ -14,6 +14,7 @@
 //! has no references, so that every walk ends at the schema's depth; walks are bounded in time by
 //! a budget of steps.
 
+pub(crate) mod apply;
 mod build;
 mod check;
 mod coerce;

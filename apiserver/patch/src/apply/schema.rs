@@ -93,6 +93,17 @@ pub enum MapForm {
 
 // === impl Type ===
 
+impl<S> Type<S> {
+    /// The same type, with another way to see what is declared.
+    pub fn map<T>(self, of: impl FnOnce(S) -> T) -> Type<T> {
+        match self {
+            Self::Known(schema) => Type::Known(of(schema)),
+            Self::Deduced => Type::Deduced,
+            Self::Whole => Type::Whole,
+        }
+    }
+}
+
 impl<'s, S: ApplySchema<'s>> Type<S> {
     pub(super) fn forms(self) -> Forms {
         let (list, map) = match self {
