@@ -142,7 +142,10 @@ proptest! {
         let b = json!({"labels": b.get("labels"), "items": b.get("items")});
         let apply = |live: Option<&Value>, by: &str, spec: &Value| {
             let mut spec = spec.clone();
-            spec.as_object_mut().unwrap().retain(|_, value| !value.is_null());
+            // Nobody owns a list without items, and an object that nobody owns is taken for one
+            // from before the first apply.
+            let empty = |value: &Value| value.is_null() || *value == json!([]);
+            spec.as_object_mut().unwrap().retain(|_, value| !empty(value));
             tracker.apply(&write(by), live, &thing(&spec), false).unwrap()
         };
         let left = apply(Some(&apply(None, "ann", &a)), "bob", &b);
