@@ -24,6 +24,7 @@ import (
 type Cases struct {
 	Types     map[string]map[string]json.RawMessage `json:"types"`
 	Sets      []string                              `json:"sets"`
+	Scales    []Scale                               `json:"scales"`
 	Sequences []Sequence                            `json:"sequences"`
 }
 
@@ -55,6 +56,18 @@ type Outcome struct {
 	Causes [][2]string     `json:"causes,omitempty"`
 }
 
+// Scale is what becomes of an object's managed fields in its Scale, and of them after a write there.
+// Paths has for each version where the replicas are, or nothing.
+type Scale struct {
+	Name    string             `json:"name"`
+	Object  json.RawMessage    `json:"object"`
+	Scale   json.RawMessage    `json:"scale,omitempty"`
+	Version string             `json:"version"`
+	Paths   map[string]*string `json:"paths"`
+	Down    json.RawMessage    `json:"down,omitempty"`
+	Back    json.RawMessage    `json:"back,omitempty"`
+}
+
 // Set is one set of fields and what upstream makes of it.
 type Set struct {
 	In     string `json:"in"`
@@ -75,16 +88,20 @@ func main() {
 	for name, versions := range cases.Types {
 		kinds[name] = newKind(name, versions)
 	}
-	var sets, sequences []string
+	var sets, scales, sequences []string
 	for _, set := range cases.Sets {
 		sets = append(sets, encode(reencode(set)))
+	}
+	for i := range cases.Scales {
+		through(&cases.Scales[i])
+		scales = append(scales, encode(cases.Scales[i]))
 	}
 	for i := range cases.Sequences {
 		run(&cases.Sequences[i], kinds)
 		sequences = append(sequences, encode(cases.Sequences[i]))
 	}
-	body := fmt.Sprintf("{\"sets\":[\n%s\n],\n\"sequences\":[\n%s\n]}\n",
-		strings.Join(sets, ",\n"), strings.Join(sequences, ",\n"))
+	body := fmt.Sprintf("{\"sets\":[\n%s\n],\n\"scales\":[\n%s\n],\n\"sequences\":[\n%s\n]}\n",
+		strings.Join(sets, ",\n"), strings.Join(scales, ",\n"), strings.Join(sequences, ",\n"))
 	check(os.WriteFile(*out, []byte(body), 0o644))
 }
 

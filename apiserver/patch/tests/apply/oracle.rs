@@ -6,7 +6,9 @@ use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use machinery::time::Time;
-use patch::apply::{ApplyError, FieldSet, Managers, Tracker, Versions, Write};
+use patch::apply::{
+    ApplyError, FieldSet, Managers, Replicas, Tracker, Versions, Write, from_scale, to_scale,
+};
 use serde_json::{Value, json};
 
 use crate::openapi::{GROUP, Thing};
@@ -63,6 +65,23 @@ fn sets_are_those_of_upstream() {
         if let Some(set) = read {
             assert_eq!(FieldSet::from_value(&set.to_value()).unwrap(), set, "{text}");
         }
+    }
+}
+
+#[test]
+fn scales_are_those_of_upstream() {
+    for case in GOLDEN["scales"].as_array().unwrap() {
+        let replicas = |version: &str| match case["paths"].get(version) {
+            None => Replicas::UnknownVersion,
+            Some(path) => path.as_str().map_or(Replicas::Nowhere, Replicas::at),
+        };
+        let object = Some(&case["object"]);
+        let down = to_scale(object, replicas).unwrap();
+        assert_eq!(down.as_ref().unwrap_or(&Value::Null), &case["down"], "{}", case["name"]);
+        let scale = case.get("scale").or(down.as_ref());
+        let version = case["version"].as_str().unwrap();
+        let back = from_scale(object, scale, version, replicas).unwrap();
+        assert_eq!(back.unwrap_or_default(), case["back"], "{}", case["name"]);
     }
 }
 
