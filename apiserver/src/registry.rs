@@ -14,6 +14,7 @@ mod error;
 mod guard;
 mod inside;
 mod list_rules;
+mod managed;
 mod owners;
 mod patch;
 mod read;

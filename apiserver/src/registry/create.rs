@@ -10,6 +10,7 @@ use store::cache::Slot;
 
 use super::commit::{Lost, TRIES, Write};
 use super::guard::unreadable;
+use super::managed::{Tracking, manager};
 use super::owners::dedup_owners;
 use super::strategy::{self, Strategy};
 use super::typing::Typing;
@@ -40,7 +41,9 @@ impl Registry {
             check_namespace(target, &mut decoded)?;
             return self.answer(ctx, target, decoded);
         }
-        self.create_object(ctx, target, &cluster, decoded, options.dry_run).await
+        let manager = manager(ctx, &options);
+        let tracking = Tracking::By(&manager);
+        self.create_object(ctx, target, &cluster, decoded, options.dry_run, tracking).await
     }
 
     /// Creates an object that was decoded already.
@@ -51,6 +54,7 @@ impl Registry {
         cluster: &machinery::ClusterName,
         mut decoded: Value,
         dry_run: bool,
+        tracking: Tracking<'_>,
     ) -> Result<Written, Error> {
         let resource = &target.resource;
         check_namespace(target, &mut decoded)?;
@@ -77,7 +81,7 @@ impl Registry {
             let mut object = decoded.clone();
             let generated = self.name(&mut object);
             names += usize::from(generated);
-            let (name, value) = self.prepare_new(ctx, target, object)?;
+            let (name, value) = self.prepare_new(ctx, target, tracking, object)?;
             let mut guard = guard;
             self.guard_type(&mut guard, target, cluster, &name)?;
             let key = Self::object_key(target, cluster, &name);
@@ -133,17 +137,14 @@ impl Registry {
         &self,
         ctx: &Context,
         target: &Target,
+        tracking: Tracking<'_>,
         mut object: Value,
     ) -> Result<(String, bytes::Bytes), Error> {
         let resource = &target.resource;
         let kind = Self::kind(resource, &target.version);
-        for field in [
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-            "selfLink",
-            "managedFields",
-            "resourceVersion",
-        ] {
+        for field in
+            ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"]
+        {
             remove(&mut object, &["metadata", field]);
         }
         set(&mut object, &["metadata", "uid"], json!(self.new_uid()));
@@ -156,6 +157,7 @@ impl Registry {
         let typing = self.typing(target)?;
         typing.default(&mut object);
         strategy.complete(&mut object);
+        let mut object = self.track(ctx, target, tracking, None, object)?;
         if let Some(status) = resource.subresource("status")
             && status.writes.iter().any(|field| &**field == "status")
         {

@@ -8,6 +8,7 @@ use schema::resource::ResourceDef;
 use schema::{CoerceMode, Schema, Types};
 use serde_json::{Value, json};
 
+use super::managed;
 use super::typing::Typing;
 use crate::registry::{Body, Context, Error, FieldValidation, Media, Registry, Target};
 
@@ -111,7 +112,11 @@ impl Registry {
             FieldValidation::Ignore => CoerceMode::Drop,
             FieldValidation::Warn | FieldValidation::Strict => CoerceMode::Report,
         };
+        let reset = managed::asks_for_reset(&value);
         let unknown = typing.coerce(&mut value, mode).map_err(|error| error.to_string())?;
+        if reset {
+            managed::keep_reset(&mut value);
+        }
         let from_yaml = problems.iter().any(|problem| problem.starts_with("line "));
         problems.extend(unknown.iter().map(ToString::to_string));
         match validation {

@@ -10,6 +10,7 @@ use store::{CommitError, Expect, Key, Op, Txn};
 use super::commit::{Lost, TRIES, Write, parse};
 use super::create::contended;
 use super::guard::Guard;
+use super::managed::Tracking;
 use crate::clusters::record;
 use crate::registry::{Context, Error, Registry, Target, strategy};
 
@@ -123,7 +124,7 @@ impl Registry {
         target: &Target,
         change: impl Fn(&mut Value),
     ) -> Result<(), Error> {
-        let changed = self.transform(ctx, target, false, false, |old| {
+        let changed = self.transform(ctx, target, false, false, Tracking::Done, |old| {
             let mut new = old.clone();
             change(&mut new);
             Ok(new)
@@ -138,7 +139,7 @@ impl Registry {
         target: &Target,
         status: Value,
     ) -> Result<(), Error> {
-        let changed = self.transform(ctx, target, false, false, |old| {
+        let changed = self.transform(ctx, target, false, false, Tracking::Done, |old| {
             let mut new = old.clone();
             set(&mut new, &["status"], status.clone());
             Ok(new)

@@ -7,6 +7,7 @@ use machinery::{FieldError, FieldPath, GroupVersion};
 use serde_json::Value;
 
 use super::decode::{Raw, go_name};
+use super::managed::{Tracking, manager};
 use super::owners::dedup_owners;
 use super::update::check_name;
 use crate::registry::{
@@ -14,7 +15,7 @@ use crate::registry::{
 };
 
 impl Registry {
-    /// Changes an object by a patch of one of three forms. Server-side apply comes with the types.
+    /// Changes an object by a patch of one of four forms. Server-side apply creates it, too.
     ///
     /// # Errors
     /// 400 for what is no patch, 422 for one that doesn't fit the object, then as
@@ -28,12 +29,7 @@ impl Registry {
         options: WriteOptions,
     ) -> Result<Written, Error> {
         if kind == PatchType::Apply {
-            return Err(Error::new(
-                Reason::UnsupportedMediaType,
-                "the body of the request was in an unknown format - accepted media types include: \
-                 application/json-patch+json, application/merge-patch+json, \
-                 application/strategic-merge-patch+json",
-            ));
+            return self.apply(ctx, target, &body, &options).await;
         }
         let limits = Limits::default();
         let parsed = match body.media {
@@ -53,6 +49,8 @@ impl Registry {
             return Err(unmergeable());
         }
         self.warn_writer(ctx, target);
+        let manager = manager(ctx, &options);
+        let tracking = Tracking::By(&manager);
         let merged = |old: &Value| -> Result<Value, Error> {
             let mut value = old.clone();
             match kind {
@@ -74,7 +72,8 @@ impl Registry {
             duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect()
         };
         if let Some(paths) = self.scale_paths(target)? {
-            let rescaled = self.rescale(ctx, target, &paths, options.dry_run, locked, |old| {
+            let (dry_run, paths) = (options.dry_run, &paths);
+            let rescaled = self.rescale(ctx, target, paths, dry_run, locked, tracking, |old| {
                 let raw = Raw { value: merged(old)?, problems: problems() };
                 let scale = self.typed_scale(ctx, raw, options.field_validation)?;
                 check_identity(target, &scale)?;
@@ -82,7 +81,7 @@ impl Registry {
             });
             return rescaled.await;
         }
-        self.transform(ctx, target, options.dry_run, locked, |old| {
+        self.transform(ctx, target, options.dry_run, locked, tracking, |old| {
             let value = merged(old)?;
             let shown = if kind == PatchType::Strategic { &patch } else { &value };
             let shown = shown.to_string();
@@ -137,7 +136,7 @@ fn misfit(shown: &str, why: &str) -> Error {
 }
 
 /// A patch may not make another object of the one it is for.
-fn check_identity(target: &Target, value: &Value) -> Result<(), Error> {
+pub(super) fn check_identity(target: &Target, value: &Value) -> Result<(), Error> {
     check_name(target, value)?;
     let namespace = get_str(value, &["metadata", "namespace"]).unwrap_or_default();
     if namespace != &*target.namespace {

@@ -9,6 +9,7 @@ use schema::crd::ScalePaths;
 use serde_json::{Value, json};
 
 use super::decode::Raw;
+use super::managed::{Tracking, manager, managers_from_scale, with_managers_of};
 use super::typing::Typing;
 use super::update::check_name;
 use crate::registry::{
@@ -52,10 +53,14 @@ impl Registry {
         check_name(target, &scale)?;
         let version = get_str(&scale, &["metadata", "resourceVersion"]).unwrap_or_default();
         let locked = !version.is_empty();
-        self.rescale(ctx, target, paths, options.dry_run, locked, |_| Ok(scale.clone())).await
+        let manager = manager(ctx, options);
+        let (dry_run, tracking) = (options.dry_run, Tracking::By(&manager));
+        let change = |_: &Value| Ok(scale.clone());
+        self.rescale(ctx, target, paths, dry_run, locked, tracking, change).await
     }
 
     /// Takes an object's `Scale` to what `change` makes of it.
+    #[expect(clippy::too_many_arguments, reason = "those of a write, and the paths")]
     pub(super) async fn rescale(
         &self,
         ctx: &Context,
@@ -63,12 +68,15 @@ impl Registry {
         paths: &ScalePaths,
         dry_run: bool,
         locked: bool,
+        tracking: Tracking<'_>,
         change: impl Fn(&Value) -> Result<Value, Error>,
     ) -> Result<Written, Error> {
         // The whole object is written, of which nothing but the number changes.
         let main = Target { subresource: "".into(), ..target.clone() };
-        let written = self.transform(ctx, &main, dry_run, locked, |old| {
-            let new = change(&scale_of(paths, old)?)?;
+        let done = Tracking::Done;
+        let written = self.transform(ctx, &main, dry_run, locked, done, |old| {
+            let before = with_managers_of(target, old, scale_of(paths, old)?);
+            let new = self.track_scale(ctx, target, tracking, &before, change(&before)?)?;
             let replicas = get(&new, &["spec", "replicas"]).and_then(Value::as_i64).unwrap_or(0);
             if replicas < 0 {
                 let path = FieldPath::root("spec").child("replicas");
@@ -82,6 +90,7 @@ impl Registry {
                 set(&mut object, &["metadata", "resourceVersion"], version.clone());
             }
             set(&mut object, &parts(&paths.spec_replicas), json!(replicas));
+            managers_from_scale(target, &new, &mut object);
             Ok(object)
         });
         let Written { view, created } = written.await?;

@@ -7,9 +7,10 @@
 use std::sync::Arc;
 
 use machinery::{FieldError, Gvk};
+use patch::apply::Type;
 use schema::crd::{CustomType, CustomVersion};
 use schema::structural::Structural;
-use schema::{CoerceMode, DecodeError, Schema, SchemaHash, Types, Unknown};
+use schema::{ApplyType, CoerceMode, DecodeError, Schema, SchemaHash, Types, Unknown};
 use serde_json::Value;
 
 use crate::registry::{Error, Registry, Target};
@@ -107,6 +108,15 @@ impl Typing {
         let mut problems = custom.schema().validate(new, old);
         problems.extend(scale.into_iter().flat_map(|scale| scale.validate(new)));
         problems
+    }
+
+    /// How it is typed for server-side apply. Imported kinds are what their CRD says, which knows
+    /// their fields whatever the release.
+    pub(super) fn apply(&self) -> Type<ApplyType<'_>> {
+        match self {
+            Self::Builtin(schema) => schema.apply(),
+            Self::Custom(custom) => custom.schema().apply(),
+        }
     }
 
     /// The facts of a Go type, which strategic merge patches need.

@@ -12,6 +12,7 @@ use store::cache::{Object, Slot};
 use super::commit::{Lost, TRIES, Write, parse};
 use super::create::{check_namespace, contended};
 use super::guard::{Guard, is_stored, unreadable};
+use super::managed::{MANAGED_FIELDS, Tracking, manager};
 use super::owners::dedup_owners;
 use super::strategy;
 use crate::registry::{Body, Context, Error, Reason, Registry, Target, WriteOptions, Written};
@@ -48,6 +49,8 @@ impl Registry {
         check_namespace(target, &mut decoded)?;
         dedup_owners(ctx, &mut decoded, false);
         self.warn_writer(ctx, target);
+        let manager = manager(ctx, &options);
+        let tracking = Tracking::By(&manager);
         let create = target.resource.allow_create_on_update && target.subresource.is_empty();
         let cluster = Self::cluster(target)?;
         let key = Self::object_key(target, cluster, &target.name);
@@ -57,7 +60,7 @@ impl Registry {
                 check_uid(target, &decoded, "")?;
                 remove(&mut decoded, &["metadata", "resourceVersion"]);
                 let dry_run = options.dry_run;
-                return self.create_object(ctx, target, cluster, decoded, dry_run).await;
+                return self.create_object(ctx, target, cluster, decoded, dry_run, tracking).await;
             }
         }
         let version = get_str(&decoded, &["metadata", "resourceVersion"]).unwrap_or_default();
@@ -66,7 +69,7 @@ impl Registry {
             check_uid(target, &decoded, text(old, "uid"))?;
             Ok(decoded.clone())
         };
-        self.transform(ctx, target, options.dry_run, locked, change).await
+        self.transform(ctx, target, options.dry_run, locked, tracking, change).await
     }
 
     /// Takes an object to the state that `change` makes of the present one (in the target's
@@ -77,6 +80,7 @@ impl Registry {
         target: &Target,
         dry_run: bool,
         locked: bool,
+        tracking: Tracking<'_>,
         change: impl Fn(&Value) -> Result<Value, Error>,
     ) -> Result<Written, Error> {
         let cluster = Self::cluster(target)?.clone();
@@ -94,7 +98,7 @@ impl Registry {
             };
             let old = self.in_version(target, current)?;
             let new = change(&old)?;
-            let next = self.next(ctx, target, current, &old, new)?;
+            let next = self.next(ctx, target, current, &old, new, tracking)?;
             let (value, gone) = match next {
                 Next::Same => return self.written(target, current.clone(), false),
                 Next::Changed(value) => (value, false),
@@ -158,6 +162,7 @@ impl Registry {
         current: &Arc<Object>,
         old: &Value,
         mut new: Value,
+        tracking: Tracking<'_>,
     ) -> Result<Next, Error> {
         let resource = &target.resource;
         let kind = Self::kind(resource, &target.version);
@@ -166,6 +171,7 @@ impl Registry {
         let typing = self.typing(target)?;
         typing.default(&mut new);
         strategy.complete(&mut new);
+        let mut new = self.track(ctx, target, tracking, Some(old), new)?;
         restore(old, &mut new);
         merge_subresource(target, old, &mut new);
         if target.subresource.is_empty() {
@@ -192,6 +198,7 @@ impl Registry {
             .and_then(Value::as_array)
             .is_some_and(|finalizers| !finalizers.is_empty());
         let gone = deleting && !kept && !strategy.is_held(&new);
+        patch::apply::keep_times(old, &mut new);
         let value = self.canonical(target, new)?;
         if gone {
             return Ok(Next::Gone(value));
@@ -278,7 +285,6 @@ fn restore(old: &Value, new: &mut Value) {
         }
     }
     remove(new, &["metadata", "selfLink"]);
-    remove(new, &["metadata", "managedFields"]);
 }
 
 /// Keeps what the endpoint may not change: a subresource has its own fields, and the main endpoint
@@ -307,9 +313,18 @@ fn merge_subresource(target: &Target, old: &Value, new: &mut Value) {
     let Some(subresource) = target.resource.subresource(&target.subresource) else {
         return;
     };
+    let managers = remove(new, &MANAGED_FIELDS);
     let mut merged = old.clone();
     for field in &subresource.writes {
         take(new, &mut merged, field);
+    }
+    match managers {
+        Some(managers) => {
+            set(&mut merged, &MANAGED_FIELDS, managers);
+        }
+        None => {
+            remove(&mut merged, &MANAGED_FIELDS);
+        }
     }
     *new = merged;
 }

@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "everything here is a test")]
 
+mod apply;
 mod client;
 mod clusters;
 mod crash;
