@@ -130,11 +130,11 @@ async fn applying() {
     assert_eq!(managers(&left), json!([["ann", "Apply", k]]));
     assert_eq!(left.json()["data"], json!({"k": "2"}));
     // YAML, and a dry run.
-    let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: y\ndata:\n  a: b\n";
-    let dry = Ask::new(Method::PATCH, &format!("{MAPS}/y?fieldManager=ann&dryRun=All"));
+    let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\ndata:\n  a: b\n";
+    let dry = Ask::new(Method::PATCH, &format!("{MAPS}/x?fieldManager=ann&dryRun=All"));
     let dry = dry.header("content-type", "application/apply-patch+yaml").body(yaml);
     assert_eq!(hub.admin(dry).await.status, 201);
-    hub.get(&format!("{MAPS}/y")).await.fails(404, "NotFound");
+    hub.get(&format!("{MAPS}/x")).await.fails(404, "NotFound");
     hub.shutdown().await;
 }
 
