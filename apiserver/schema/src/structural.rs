@@ -26,6 +26,7 @@ pub(crate) mod intern;
 pub(crate) mod json;
 mod lists;
 mod node;
+mod numbers;
 mod pattern;
 pub(crate) mod print;
 mod prune;
@@ -41,6 +42,7 @@ use serde_json::Value;
 use crate::model::SchemaHash;
 
 pub use node::{Additional, Bound, Kind, ListType, MapType, Node, ValidationRule};
+pub use numbers::settle_numbers;
 
 pub(crate) use check::{Fault, check};
 pub(crate) use defaults::Unpruned;
