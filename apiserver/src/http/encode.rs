@@ -43,6 +43,8 @@ pub(crate) struct Form {
     pub(crate) include: Include,
     /// The request's time, which ages in tables are counted from.
     pub(crate) now: Timestamp,
+    /// Whether items of lists say what they are: those of custom resources do.
+    pub(crate) kinds: bool,
     /// Whether a large answer may be compressed.
     pub(crate) gzip: bool,
 }

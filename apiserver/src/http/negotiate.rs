@@ -1,7 +1,8 @@
 //! Content negotiation: which form a body has, and which form the answer takes.
 //!
 //! Protobuf comes last, whatever the order of `Accept`: clients that prefer it name JSON too, and
-//! objects are JSON in memory. Only a client that takes nothing else gets it.
+//! objects are JSON in memory. Only a client that takes nothing else gets it, and one that asks for
+//! metadata alone: Go's clients tell items of such lists by their form, too.
 
 #[cfg(test)]
 mod tests;
@@ -115,7 +116,8 @@ pub(crate) fn accept(headers: &HeaderMap, offers: Offers) -> Result<Accepted, Er
     for (index, clause) in clauses.take(MAX_CLAUSES).enumerate() {
         seen = true;
         let Some((accepted, quality)) = read_clause(clause, offers) else { continue };
-        let text = accepted.encoding != Encoding::Protobuf;
+        let text =
+            accepted.encoding != Encoding::Protobuf || matches!(accepted.shape, Shape::Metadata(_));
         let rank = Rank { text, quality, earlier: MAX_CLAUSES - index };
         if best.as_ref().is_none_or(|(held, _)| rank > *held) {
             best = Some((rank, accepted));

@@ -209,6 +209,13 @@ pub fn with_cluster(json: &[u8], cluster: &str) -> Bytes {
     out.freeze()
 }
 
+/// An object's bytes after its opening brace and, in canonical form, after its version and kind:
+/// items of lists of built-in kinds don't say what they are.
+pub fn after_kind(json: &Bytes) -> Bytes {
+    let metadata = "\"metadata\":{".len();
+    json.slice(metadata_start(json).map_or(1.min(json.len()), |at| at - metadata)..)
+}
+
 const RESOURCE_VERSION: &[u8] = b"\"resourceVersion\":\"";
 
 /// The offset just after `"metadata":{` of an object in canonical form.

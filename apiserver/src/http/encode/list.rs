@@ -36,7 +36,7 @@ pub(crate) fn list(list: List, form: &Form) -> Response<Body> {
             let (resource, include, now) = (form.resource.clone(), form.include, form.now);
             let rows = items
                 .into_iter()
-                .map(move |view| table::row(&view, &resource, version, include, now));
+                .map(move |view| table::row(&view.json, &resource, version, include, now));
             send(Joined::new(&head, rows, None), form)
         }
         Shape::Metadata(version) => {
@@ -47,13 +47,15 @@ pub(crate) fn list(list: List, form: &Form) -> Response<Body> {
         Shape::Object | Shape::Discovery => {
             let api_version = form.group_version().to_string();
             let head = head(&form.resource.list_kind, &api_version, &list_metadata);
-            let length = joined_length(&head, &items);
+            let glue = if form.kinds { Glue::Comma } else { Glue::Brace };
+            let length = joined_length(&head, &items, glue);
             let json = form.accepted.encoding != Encoding::Protobuf;
             if json && form.gzip && length > gzip::THRESHOLD {
-                let packed = PackedList::new(head, items.into_iter(), TAIL);
+                let packed = PackedList::new(head, items.into_iter(), TAIL, glue);
                 return compressed(Body::pieces(packed), form);
             }
-            send(Joined::new(&head, items.into_iter().map(|view| view.json), Some(length)), form)
+            let items = items.into_iter().map(move |view| glue.part(&view.json));
+            send(Joined::new(&head, items, Some(length)).with(glue), form)
         }
     }
 }
@@ -74,10 +76,11 @@ fn head(kind: &str, api_version: &str, list_metadata: &[u8]) -> Bytes {
     out.freeze()
 }
 
-fn joined_length(head: &Bytes, items: &[View]) -> u64 {
-    let bytes: usize = items.iter().map(|view| view.json.len()).sum();
-    let commas = items.len().saturating_sub(1);
-    (head.len() + bytes + commas + TAIL.len()) as u64
+fn joined_length(head: &Bytes, items: &[View], glue: Glue) -> u64 {
+    let bytes: usize = items.iter().map(|view| glue.part(&view.json).len()).sum();
+    let between = items.len().saturating_sub(1) * glue.between().len();
+    let first = if items.is_empty() { 0 } else { glue.first().len() };
+    (head.len() + first + bytes + between + TAIL.len()) as u64
 }
 
 fn send<I>(mut joined: Joined<I>, form: &Form) -> Response<Body>
@@ -124,6 +127,43 @@ fn compressed(body: Body, form: &Form) -> Response<Body> {
 
 const TAIL: &[u8] = b"]}";
 
+/// What stands before the items of a list, and how much of each is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Glue {
+    /// Whole items.
+    Comma,
+    /// Items without `apiVersion` and `kind`, whose opening brace is part of the glue.
+    Brace,
+}
+
+// === impl Glue ===
+
+impl Glue {
+    /// Before the first item.
+    pub(super) fn first(self) -> &'static [u8] {
+        match self {
+            Self::Comma => b"",
+            Self::Brace => b"{",
+        }
+    }
+
+    /// Before any other.
+    pub(super) fn between(self) -> &'static [u8] {
+        match self {
+            Self::Comma => b",",
+            Self::Brace => b",{",
+        }
+    }
+
+    /// What is shown of an item.
+    pub(super) fn part(self, json: &Bytes) -> Bytes {
+        match self {
+            Self::Comma => json.clone(),
+            Self::Brace => store::object::after_kind(json),
+        }
+    }
+}
+
 /// `head`, then the items with commas between them, then the end of the list.
 struct Joined<I> {
     items: I,
@@ -133,6 +173,7 @@ struct Joined<I> {
     begun: bool,
     ended: bool,
     remaining: Option<u64>,
+    glue: Glue,
 }
 
 // === impl Joined ===
@@ -140,7 +181,13 @@ struct Joined<I> {
 impl<I: Iterator<Item = Bytes>> Joined<I> {
     fn new(head: &[u8], items: I, length: Option<u64>) -> Self {
         let buffer = BytesMut::from(head);
-        Self { items, buffer, large: None, begun: false, ended: false, remaining: length }
+        let (begun, ended, glue) = (false, false, Glue::Comma);
+        Self { items, buffer, large: None, begun, ended, remaining: length, glue }
+    }
+
+    fn with(mut self, glue: Glue) -> Self {
+        self.glue = glue;
+        self
     }
 
     /// Whether there will be more bytes than that; items of unknown length are made ahead, up to
@@ -164,9 +211,8 @@ impl<I: Iterator<Item = Bytes>> Joined<I> {
     fn add_item(&mut self, large: usize) {
         match self.items.next() {
             Some(item) => {
-                if std::mem::replace(&mut self.begun, true) {
-                    self.buffer.put_u8(b',');
-                }
+                let begun = std::mem::replace(&mut self.begun, true);
+                self.buffer.put_slice(if begun { self.glue.between() } else { self.glue.first() });
                 if item.len() >= large {
                     self.large = Some(item);
                 } else {

@@ -13,7 +13,7 @@ pub(crate) fn object(view: &View, form: &Form) -> Response<Body> {
     let Form { accepted, resource, include, now, .. } = form;
     let (bytes, media_type) = match accepted.shape {
         Shape::Table(version) => {
-            let table = table::single(view, resource, version, *include, *now, true);
+            let table = table::single(&view.json, resource, version, *include, *now, true);
             whole(table, Encoding::Json)
         }
         Shape::Metadata(version) => {

@@ -14,6 +14,7 @@ use flate2::{Compress, Compression, FlushCompress};
 use store::cache::Object;
 
 use super::checksum::Checksum;
+use super::list::Glue;
 use crate::http::body::Pieces;
 use crate::registry::View;
 
@@ -23,9 +24,6 @@ const PIECE: usize = 32 * 1024;
 /// Magic, deflate, no flags, no time, fastest, unknown system (RFC 1952).
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255];
 
-/// Bytes between items: a stored block of one comma.
-const COMMA: [u8; 6] = [0, 1, 0, 0xfe, 0xff, b','];
-
 /// The last block, which is empty.
 const END: [u8; 5] = [1, 0, 0, 0xff, 0xff];
 
@@ -34,8 +32,8 @@ struct Packed {
     bytes: Box<[u8]>,
     /// Of the bytes as they were.
     sum: Checksum,
-    /// Of a comma and the bytes.
-    after_comma: Checksum,
+    /// Of what stands between items and the bytes.
+    after_glue: Checksum,
 }
 
 /// A list on its way: `head`, the items with commas between them, `tail`.
@@ -47,6 +45,7 @@ pub(super) struct PackedList<I> {
     ended: bool,
     packer: Packer,
     sum: Checksum,
+    glue: Glue,
 }
 
 /// Compresses pieces one after the other.
@@ -55,10 +54,11 @@ struct Packer(Compress);
 // === impl PackedList ===
 
 impl<I: Iterator<Item = View>> PackedList<I> {
-    pub(super) fn new(head: Bytes, items: I, tail: &'static [u8]) -> Self {
+    pub(super) fn new(head: Bytes, items: I, tail: &'static [u8], glue: Glue) -> Self {
         let packer = Packer(Compress::new(Compression::fast(), false));
         let (begun, ended) = (false, false);
-        Self { items, head: Some(head), tail, begun, ended, packer, sum: Checksum::default() }
+        let (head, sum) = (Some(head), Checksum::default());
+        Self { items, head, tail, begun, ended, packer, sum, glue }
     }
 
     fn add(&mut self, out: &mut BytesMut, packed: &Packed) {
@@ -69,19 +69,23 @@ impl<I: Iterator<Item = View>> PackedList<I> {
     fn add_item(&mut self, out: &mut BytesMut, view: &View) {
         let object: &Arc<Object> = &view.object;
         let packed: Arc<dyn Any + Send + Sync> = if view.json.as_ptr() == object.json.as_ptr() {
-            object.memo.get_or_init(|| Arc::new(self.packer.pack(&object.json))).clone()
+            let part = || self.glue.part(&object.json);
+            let between = self.glue.between();
+            object.memo.get_or_init(|| Arc::new(self.packer.pack(&part(), between))).clone()
         } else {
             // Other versions and marked objects have bytes of their own.
-            Arc::new(self.packer.pack(&view.json))
+            Arc::new(self.packer.pack(&self.glue.part(&view.json), self.glue.between()))
         };
         let Some(packed) = packed.downcast_ref::<Packed>() else {
             return;
         };
         if std::mem::replace(&mut self.begun, true) {
-            out.put_slice(&COMMA);
+            put_stored(out, self.glue.between());
             out.put_slice(&packed.bytes);
-            self.sum.append(packed.after_comma);
+            self.sum.append(packed.after_glue);
         } else {
+            put_stored(out, self.glue.first());
+            self.sum.append(Checksum::of(self.glue.first()));
             self.add(out, packed);
         }
     }
@@ -95,12 +99,12 @@ impl<I: Iterator<Item = View> + Send> Pieces for PackedList<I> {
         let mut out = BytesMut::with_capacity(PIECE + 8 * 1024);
         if let Some(head) = self.head.take() {
             out.put_slice(&HEADER);
-            let packed = self.packer.pack(&head);
+            let packed = self.packer.pack(&head, b"");
             self.add(&mut out, &packed);
         }
         while out.len() < PIECE {
             let Some(view) = self.items.next() else {
-                let packed = self.packer.pack(self.tail);
+                let packed = self.packer.pack(self.tail, b"");
                 self.add(&mut out, &packed);
                 out.put_slice(&END);
                 out.put_u32_le(self.sum.sum());
@@ -118,10 +122,20 @@ impl<I: Iterator<Item = View> + Send> Pieces for PackedList<I> {
     }
 }
 
+/// A block of a few bytes that are not compressed.
+fn put_stored(out: &mut BytesMut, bytes: &[u8]) {
+    if let (false, Ok(length)) = (bytes.is_empty(), u16::try_from(bytes.len())) {
+        out.put_u8(0);
+        out.put_u16_le(length);
+        out.put_u16_le(!length);
+        out.put_slice(bytes);
+    }
+}
+
 // === impl Packer ===
 
 impl Packer {
-    fn pack(&mut self, bytes: &[u8]) -> Packed {
+    fn pack(&mut self, bytes: &[u8], between: &[u8]) -> Packed {
         self.0.reset();
         let mut out = Vec::with_capacity(bytes.len() / 3 + 64);
         let mut rest = bytes;
@@ -138,9 +152,9 @@ impl Packer {
             out.reserve(bytes.len() / 2 + 64);
         }
         let sum = Checksum::of(bytes);
-        let mut after_comma = Checksum::of(b",");
-        after_comma.append(sum);
-        Packed { bytes: out.into_boxed_slice(), sum, after_comma }
+        let mut after_glue = Checksum::of(between);
+        after_glue.append(sum);
+        Packed { bytes: out.into_boxed_slice(), sum, after_glue }
     }
 }
 
@@ -193,7 +207,7 @@ mod tests {
             let joined = views.iter().map(|view| std::str::from_utf8(&view.json).unwrap());
             let expected = format!("[{}]", joined.collect::<Vec<_>>().join(","));
             for _ in 0..2 {
-                let list = PackedList::new(Bytes::from_static(b"["), views.clone().into_iter(), b"]");
+                let list = PackedList::new(Bytes::from_static(b"["), views.clone().into_iter(), b"]", Glue::Comma);
                 prop_assert_eq!(unpacked(list), expected.clone());
             }
         }
@@ -209,7 +223,8 @@ mod tests {
         let text = noise.take(1 << 20).collect::<String>();
         let one = view(0, &text, true);
         let expected = format!("[{}]", std::str::from_utf8(&one.json).unwrap());
-        let list = PackedList::new(Bytes::from_static(b"["), std::iter::once(one), b"]");
+        let list =
+            PackedList::new(Bytes::from_static(b"["), std::iter::once(one), b"]", Glue::Comma);
         assert_eq!(unpacked(list), expected);
     }
 }

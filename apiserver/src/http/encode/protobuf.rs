@@ -14,7 +14,8 @@ pub(super) fn document(json: &[u8]) -> Option<Bytes> {
     let version = GroupVersion::parse(text("apiVersion")?)?;
     let kind = version.kind(text("kind")?);
     // Imported kinds are among the known ones; what a CRD made up has no protobuf form.
-    let schema = Types::known(&kind)?;
+    let builtin = || Types::builtin().kind(&kind).cloned();
+    let schema = Types::known(&kind).or_else(builtin)?;
     let raw = proto::encode_as(&schema, &value).ok()?;
     Some(proto::encode_envelope(text("apiVersion")?, &kind.kind, &raw).into())
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::metadata;
 use crate::http::negotiate::MetaVersion;
 use crate::http::query::Query;
-use crate::registry::{Error, View};
+use crate::registry::Error;
 
 /// What a row says of its object (`includeObject`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,14 +48,14 @@ pub(super) fn columns(resource: &ResourceDef) -> Vec<u8> {
 
 /// One row, as JSON.
 pub(super) fn row(
-    view: &View,
+    json: &Bytes,
     resource: &ResourceDef,
     version: MetaVersion,
     include: Include,
     now: Timestamp,
 ) -> Bytes {
     // Only what the store holds comes here; a body that does not parse has no cells but its name.
-    let object = serde_json::from_slice::<Value>(&view.json).unwrap_or_default();
+    let object = serde_json::from_slice::<Value>(json).unwrap_or_default();
     let cells = table::row(resource, &object, now);
     let mut out = BytesMut::with_capacity(512);
     out.put_slice(b"{\"cells\":");
@@ -65,11 +65,11 @@ pub(super) fn row(
         Include::None => out.put_slice(b",\"object\":null"),
         Include::Metadata => {
             out.put_slice(b",\"object\":");
-            out.put_slice(&metadata::partial(&view.json, version));
+            out.put_slice(&metadata::partial(json, version));
         }
         Include::Object => {
             out.put_slice(b",\"object\":");
-            out.put_slice(&view.json);
+            out.put_slice(json);
         }
     }
     out.put_u8(b'}');
@@ -91,7 +91,7 @@ pub(super) fn head(version: MetaVersion, list_metadata: &[u8], columns: Option<&
 
 /// A table of one row.
 pub(super) fn single(
-    view: &View,
+    json: &Bytes,
     resource: &ResourceDef,
     version: MetaVersion,
     include: Include,
@@ -99,15 +99,15 @@ pub(super) fn single(
     with_columns: bool,
 ) -> Bytes {
     let columns = with_columns.then(|| columns(resource));
-    let list_metadata = serde_json::json!({"resourceVersion": resource_version(view)}).to_string();
+    let list_metadata = serde_json::json!({"resourceVersion": resource_version(json)}).to_string();
     let mut out = head(version, list_metadata.as_bytes(), columns.as_deref());
-    out.put_slice(&row(view, resource, version, include, now));
+    out.put_slice(&row(json, resource, version, include, now));
     out.put_slice(b"]}");
     out.freeze()
 }
 
-fn resource_version(view: &View) -> String {
-    let metadata = metadata::raw(&view.json);
+fn resource_version(json: &Bytes) -> String {
+    let metadata = metadata::raw(json);
     let metadata = serde_json::from_slice::<Value>(&metadata).unwrap_or_default();
     metadata.get("resourceVersion").and_then(Value::as_str).unwrap_or_default().to_owned()
 }

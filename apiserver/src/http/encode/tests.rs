@@ -37,6 +37,7 @@ fn form(shape: Shape) -> Form {
         version: "v1".into(),
         include: Include::Metadata,
         now: Timestamp::now(),
+        kinds: true,
         gzip: false,
     }
 }

@@ -110,7 +110,9 @@ impl Framer {
                 }
             }
             WatchItem::Bookmark { resource_version, initial } => {
-                let object = self.bookmark(&resource_version, initial);
+                let own = matches!(self.form.accepted.shape, Shape::Table(_))
+                    && !std::mem::replace(&mut self.shown_columns, true);
+                let object = self.bookmark(&resource_version, initial, own);
                 self.wrap("BOOKMARK", &object)
             }
             WatchItem::Failed(error) => {
@@ -126,7 +128,7 @@ impl Framer {
             Shape::Table(version) => {
                 // A watch lives long: ages count from the event, not from the request.
                 let now = Timestamp::now();
-                table::single(view, resource, version, *include, now, columns)
+                table::single(&view.json, resource, version, *include, now, columns)
             }
             Shape::Metadata(version) => metadata::partial(&view.json, version),
             Shape::Object | Shape::Discovery => view.json.clone(),
@@ -135,7 +137,7 @@ impl Framer {
     }
 
     /// Only what a client needs: typed clients refuse objects that are half there.
-    fn bookmark(&self, resource_version: &str, initial: bool) -> Bytes {
+    fn bookmark(&self, resource_version: &str, initial: bool, columns: bool) -> Bytes {
         let mut metadata = json!({"resourceVersion": resource_version});
         if initial {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
@@ -145,7 +147,15 @@ impl Framer {
             _ => (&*self.form.resource.kind, self.form.group_version().to_string()),
         };
         let object: Value = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
-        go_json(&object).into()
+        let object = go_json(&object).into();
+        match self.form.accepted.shape {
+            // The mark is then in the row's object: who takes rows for objects never sees it.
+            Shape::Table(version) => {
+                let Form { resource, include, .. } = &self.form;
+                table::single(&object, resource, version, *include, Timestamp::now(), columns)
+            }
+            _ => object,
+        }
     }
 
     fn wrap(&self, event: &str, object: &[u8]) -> Bytes {

@@ -188,6 +188,7 @@ fn form(found: Found<'_>) -> Result<Form, Error> {
         version: found.target.version.clone(),
         include,
         now: found.call.now,
+        kinds: found.target.custom.as_ref().is_some_and(|custom| !custom.is_builtin),
         gzip: found.call.info.verb != Verb::Get && negotiate::accepts_gzip(headers),
     })
 }

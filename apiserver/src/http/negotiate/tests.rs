@@ -50,7 +50,7 @@ fn clients_get_the_first_form_that_can_be_given() {
     check(
         "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,\
          application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
-        (Json, metadata),
+        (Protobuf, metadata),
     );
     check(
         "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json",
