@@ -12,10 +12,10 @@ use tracing::warn;
 /// A CRD as it is stored, read as far as somebody asked.
 #[derive(Debug)]
 pub struct Definition {
-    /// The parts of the CRD that others depend on: its group and names, asked for and accepted,
-    /// and its conditions.
+    /// The parts of the CRD that others depend on: its group and names, asked for and accepted.
     summary: Value,
     established: bool,
+    names_accepted: bool,
     compiled: OnceLock<Option<Arc<CustomType>>>,
 }
 
@@ -35,9 +35,15 @@ pub(crate) fn key(cluster: &machinery::ClusterName, group: &str, plural: &str) -
 #[derive(serde::Deserialize, serde::Serialize, Default)]
 #[serde(default)]
 struct Summary {
-    metadata: Value,
+    metadata: SummaryMetadata,
     spec: SummarySpec,
     status: SummaryStatus,
+}
+
+#[derive(serde::Deserialize, serde::Serialize, Default)]
+#[serde(default)]
+struct SummaryMetadata {
+    name: Value,
 }
 
 #[derive(serde::Deserialize, serde::Serialize, Default)]
@@ -60,22 +66,30 @@ struct SummaryStatus {
 impl Definition {
     /// What a cached CRD means.
     pub fn of(object: &Arc<Object>) -> Arc<Self> {
-        let derived = object.derived.get_or_init(|| Arc::new(Arc::new(Self::read(&object.json))));
+        let derived = object.derived.get_or_init(|| Arc::new(Arc::new(Self::read(&object.json()))));
         match derived.downcast_ref::<Arc<Self>>() {
             Some(definition) => definition.clone(),
             // Only CRDs are asked, and of them nothing else is derived.
-            None => Arc::new(Self::read(&object.json)),
+            None => Arc::new(Self::read(&object.json())),
         }
     }
 
     fn read(json: &[u8]) -> Self {
         let summary: Summary = serde_json::from_slice(json).unwrap_or_default();
-        let summary = serde_json::to_value(summary).unwrap_or_default();
-        let established = crd::is_condition_true(&summary, "Established");
-        Self { summary, established, compiled: OnceLock::new() }
+        let mut summary = serde_json::to_value(summary).unwrap_or_default();
+        let is = |kind| crd::is_condition_true(&summary, kind);
+        let (established, names_accepted) = (is("Established"), is("NamesAccepted"));
+        // Their texts would be most of what is kept for each CRD.
+        machinery::meta::remove(&mut summary, &["status", "conditions"]);
+        Self { summary, established, names_accepted, compiled: OnceLock::new() }
     }
 
-    /// The CRD without its schemas.
+    /// Whether it has all the names that it asks for.
+    pub fn has_its_names(&self) -> bool {
+        self.names_accepted
+    }
+
+    /// The CRD's name, group and names, asked for and accepted.
     pub fn summary(&self) -> &Value {
         &self.summary
     }
@@ -96,7 +110,7 @@ impl Definition {
             return None;
         }
         let compile = || {
-            let crd = serde_json::from_slice::<Value>(&object.json).ok()?;
+            let crd = serde_json::from_slice::<Value>(&object.json()).ok()?;
             let compiled = crd::compile(&crd);
             compiled.inspect_err(|why| warn!(key = %object.key, ?why, "unusable CRD")).ok()
         };

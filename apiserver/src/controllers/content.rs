@@ -108,7 +108,7 @@ async fn empty(registry: &Registry, holder: &Holder) -> Result<bool, Error> {
     if !object.header.is_deleting() {
         return Ok(true);
     }
-    let value = serde_json::from_slice::<Value>(&object.json).map_err(Error::internal)?;
+    let value = serde_json::from_slice::<Value>(&object.json()).map_err(Error::internal)?;
     let forced = matches!(holder, Holder::Cluster(_))
         && get(&value, &["metadata", "annotations", FORCE]).and_then(Value::as_str) == Some("true");
     let remaining = match holder {

@@ -82,8 +82,7 @@ async fn follow(registry: &Arc<Registry>) {
 fn refused_by(registry: &Registry, gone: &Arc<Object>, queue: &mut Queue<Key>) {
     let gone = (Definition::of(gone), gone.key.object().cluster);
     for object in of_group(registry, &gone.1, gone.0.group()) {
-        let definition = Definition::of(&object);
-        if !crd::is_condition_true(definition.summary(), "NamesAccepted") {
+        if !Definition::of(&object).has_its_names() {
             queue.add(object.key.clone(), Instant::now());
         }
     }

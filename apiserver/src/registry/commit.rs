@@ -82,10 +82,9 @@ impl Registry {
         match current {
             Some(current) => self.object(key, value, current.revision),
             None => {
-                let mut object = Object::new(key, value, Revision(0), 0, Origin::Stored)
+                let object = Object::new(key, value, Revision(0), 0, Origin::Stored)
                     .map_err(Error::internal)?;
-                object.json = value.clone();
-                Ok(Arc::new(object))
+                Ok(Arc::new(object.with_json(value.clone())))
             }
         }
     }
@@ -93,5 +92,5 @@ impl Registry {
 
 /// The stored bytes of an object without their version, for comparing with new ones.
 pub(super) fn parse(object: &Object) -> Result<Value, Error> {
-    serde_json::from_slice(&object.json).map_err(Error::internal)
+    serde_json::from_slice(&object.json()).map_err(Error::internal)
 }

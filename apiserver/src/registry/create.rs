@@ -176,8 +176,15 @@ impl Registry {
     }
 
     /// The bytes that are stored for an object of the target's version.
-    pub(super) fn canonical(&self, target: &Target, object: Value) -> Result<bytes::Bytes, Error> {
+    pub(super) fn canonical(
+        &self,
+        target: &Target,
+        mut object: Value,
+    ) -> Result<bytes::Bytes, Error> {
         let resource = &target.resource;
+        if target.custom.is_some() {
+            schema::structural::settle_numbers(&mut object);
+        }
         let stored = self.stored_kind(resource);
         if stored == Self::kind(resource, &target.version) {
             return Ok(store::object::encode(&object));

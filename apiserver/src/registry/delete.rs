@@ -80,7 +80,7 @@ impl Registry {
                     let shown = match marked {
                         Some(value) => self.object(key, &value, revision)?,
                         // What is gone is shown with the version of its deletion.
-                        None if returned => self.object(key, &current.json, revision)?,
+                        None if returned => self.object(key, &current.json(), revision)?,
                         None => return Ok(Deleted::Gone(view)),
                     };
                     return Ok(Deleted::Pending(self.view(&self.lens(target), shown)?));

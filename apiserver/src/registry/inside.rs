@@ -103,7 +103,7 @@ impl Registry {
             }
             let encoded = store::object::encode(&value);
             let version = current.revision.0 + self.versions.base;
-            if held && store::object::with_resource_version(&encoded, version) == current.json {
+            if held && store::object::with_resource_version(&encoded, version) == current.json() {
                 return Ok(false);
             }
             let value = if held { Some(encoded) } else { self.removal(key) };

@@ -60,7 +60,7 @@ impl Registry {
     /// for one that has not happened.
     pub async fn list(
         &self,
-        _ctx: &Context,
+        ctx: &Context,
         target: &Target,
         options: ListOptions,
     ) -> Result<List, Error> {
@@ -86,7 +86,7 @@ impl Registry {
                     self.page(&prefix, &selection, None, limit, Some(revision)).await?
                 }
             };
-            return self.answer_list(target, &selection, listed, &prefix);
+            return self.answer_list(ctx, target, &selection, listed, &prefix);
         }
         if !matches!(options.resource_version.as_str(), "" | "0") {
             return Err(Error::bad_request(
@@ -112,7 +112,7 @@ impl Registry {
                 error
             }
         })?;
-        self.answer_list(target, &selection, listed, &prefix)
+        self.answer_list(ctx, target, &selection, listed, &prefix)
     }
 
     /// Waits for a revision that a client has heard of.
@@ -178,6 +178,7 @@ impl Registry {
 
     fn answer_list(
         &self,
+        ctx: &Context,
         target: &Target,
         selection: &Selection,
         listed: Listed,
@@ -196,7 +197,17 @@ impl Registry {
             _ => None,
         };
         let lens = self.lens(target);
-        let items = listed.objects.into_iter().map(|object| self.view(&lens, object));
+        let mut objects = listed.objects;
+        let all = objects.len();
+        objects.retain(|object| self.is_shown(&lens, object));
+        if objects.len() < all {
+            let count = all - objects.len();
+            let version = &target.version;
+            ctx.warn(format!(
+                "{count} objects are left out: their logical clusters do not serve {version}"
+            ));
+        }
+        let items = objects.into_iter().map(|object| self.view(&lens, object));
         Ok(List {
             items: items.collect::<Result<_, _>>()?,
             resource_version: self.versions.format(listed.revision),

@@ -83,7 +83,7 @@ impl Selection {
     }
 
     fn matches_body(&self, object: &Object) -> bool {
-        let Ok(mut value) = serde_json::from_slice::<Value>(&object.json) else {
+        let Ok(mut value) = serde_json::from_slice::<Value>(&object.json()) else {
             return false;
         };
         if self.resource.view_of.is_some() {

@@ -204,7 +204,7 @@ impl Registry {
             return Ok(Next::Gone(value));
         }
         let version = current.revision.0 + self.versions.base;
-        if store::object::with_resource_version(&value, version) == current.json {
+        if store::object::with_resource_version(&value, version) == current.json() {
             return Ok(Next::Same);
         }
         Ok(Next::Changed(value))

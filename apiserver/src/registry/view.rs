@@ -54,9 +54,10 @@ impl Registry {
     }
 
     fn shown(&self, lens: &Lens, object: &Object) -> Result<Bytes, Error> {
-        let mut json = object.json.clone();
+        let mut json = object.json();
         if let Some((typing, kind)) = &lens.custom {
-            json = Self::passed(typing, kind, object)?;
+            let own = if lens.wildcard { self.typing_of(lens, object) } else { None };
+            json = Self::passed(own.as_ref().unwrap_or(typing), kind, object)?;
         } else if let Some(kind) = &lens.convert {
             let value = serde_json::from_slice(&json).map_err(Error::internal)?;
             let version = conversion::resource_version(&value);
@@ -73,6 +74,23 @@ impl Registry {
         Ok(json)
     }
 
+    /// The type of a custom resource where it lives: over all logical clusters, each has its own.
+    /// `None` where the version that is asked for isn't served.
+    fn typing_of(&self, lens: &Lens, object: &Object) -> Option<Typing> {
+        let (_, kind) = lens.custom.as_ref()?;
+        let cluster = object.key.object().cluster;
+        let Lens { resource, .. } = lens;
+        let custom = self.catalog.custom_of(&cluster, &resource.group, &resource.plural)?;
+        let typing = Typing::custom(&custom, kind)?;
+        typing.version().is_some_and(|version| version.served).then_some(typing)
+    }
+
+    /// Whether an object can be shown at all: over all logical clusters, some may not serve the
+    /// version that is asked for.
+    pub(super) fn is_shown(&self, lens: &Lens, object: &Object) -> bool {
+        !lens.wildcard || lens.custom.is_none() || self.typing_of(lens, object).is_some()
+    }
+
     /// A custom resource in the version of `kind`: what the schema doesn't know is left out, and
     /// what it says by default filled in. Done once for each object, if it is always asked for in
     /// the same version.
@@ -81,9 +99,9 @@ impl Registry {
         let known = |shown: &&Shown| shown.schema == typing.hash() && shown.version == *version;
         let kept = object.derived.get().and_then(|derived| derived.downcast_ref::<Shown>());
         if let Some(shown) = kept.filter(known) {
-            return Ok(shown.json.clone().unwrap_or_else(|| object.json.clone()));
+            return Ok(shown.json.clone().unwrap_or_else(|| object.json()));
         }
-        let mut value = serde_json::from_slice(&object.json).map_err(Error::internal)?;
+        let mut value = serde_json::from_slice(&object.json()).map_err(Error::internal)?;
         let resource_version = conversion::resource_version(&value);
         conversion::relabel(&mut value, kind);
         typing.repair(&mut value).map_err(Error::internal)?;
@@ -91,14 +109,14 @@ impl Registry {
         if let Some(version) = resource_version {
             json = object::with_resource_version(&json, version);
         }
-        let same = json == object.json;
+        let same = json == object.json();
         if kept.is_none() {
             let json = (!same).then(|| json.clone());
             let shown = Shown { schema: typing.hash(), version: version.clone(), json };
             // Another reader may have been faster.
             drop(object.derived.set(Arc::new(shown)));
         }
-        Ok(if same { object.json.clone() } else { json })
+        Ok(if same { object.json() } else { json })
     }
 
     /// A stored object as `kind`, without what that kind lacks.

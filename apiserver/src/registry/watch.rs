@@ -130,7 +130,11 @@ impl Registry {
                 let (listed, subscription) =
                     self.cache.list_and_watch(&prefix, &scopes, filter.as_ref());
                 let objects = listed.objects.into_iter();
-                initial.extend(objects.filter(|object| selection.matches(object)));
+                let lens = self.lens(target);
+                let seen = |object: &Arc<Object>| {
+                    selection.matches(object) && self.is_shown(&lens, object)
+                };
+                initial.extend(objects.filter(seen));
                 mark = marked.then_some(listed.revision);
                 subscription
             }
@@ -263,7 +267,9 @@ impl Run {
             return Ok(first.map(|object| self.initial(object)));
         }
         let seen = |object: &&Arc<Object>| {
-            (!self.stored_only || object.origin == Origin::Stored) && self.selection.matches(object)
+            (!self.stored_only || object.origin == Origin::Stored)
+                && self.selection.matches(object)
+                && self.registry.is_shown(&self.lens, object)
         };
         let previous = event.previous.as_ref().filter(seen);
         let current = event.current.as_ref().filter(seen);

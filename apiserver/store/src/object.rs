@@ -7,6 +7,8 @@
 //! the revision is the record's. The empty value is a tombstone: it hides the virtual object that
 //! would otherwise stand at its key.
 
+mod body;
+
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
@@ -16,6 +18,7 @@ use machinery::meta::Header;
 use serde_json::Value;
 
 use crate::{Expect, Key, Revision};
+use body::Body;
 
 /// The annotation that names an object's logical cluster in wildcard answers; never stored.
 pub const CLUSTER_ANNOTATION: &str = "kcp.io/cluster";
@@ -39,7 +42,7 @@ pub struct Object {
     /// What the server knows of it without parsing.
     pub header: Header,
     /// The whole object in its stored version, `resourceVersion` included.
-    pub json: Bytes,
+    body: Body,
     /// The revision that wrote it.
     pub revision: Revision,
     /// The revision that created it.
@@ -72,16 +75,79 @@ impl Object {
     ) -> Result<Self, JsonError> {
         let header = Header::scan(value)?;
         let json = with_resource_version(value, revision.0 + rv_base);
+        let body = if shares(&key) { Body::shared(json) } else { Body::Whole(json) };
         Ok(Self {
             key,
             header,
-            json,
+            body,
             revision,
             created: revision,
             origin,
             memo: Memo::new(),
             derived: Memo::new(),
         })
+    }
+
+    /// An object that nobody can read: what the store holds at its key is none.
+    pub(crate) fn unreadable(
+        key: Key,
+        revision: Revision,
+        created: Revision,
+        origin: Origin,
+    ) -> Self {
+        Self {
+            key,
+            header: Header::default(),
+            body: Body::Whole(Bytes::new()),
+            revision,
+            created,
+            origin,
+            memo: Memo::new(),
+            derived: Memo::new(),
+        }
+    }
+
+    /// The whole object in its stored version, `resourceVersion` included. Of a large object whose
+    /// parts are shared with others this is a copy; of any other, and mostly, it costs nothing.
+    pub fn json(&self) -> Bytes {
+        self.body.bytes()
+    }
+
+    /// Whether these are the object's own bytes, not merely equal ones.
+    pub fn is_own(&self, json: &Bytes) -> bool {
+        matches!(&self.body, Body::Whole(own) if own.as_ptr() == json.as_ptr())
+    }
+
+    /// The same object with the version of another revision.
+    pub(crate) fn at(&self, revision: Revision, rv_base: u64) -> Self {
+        let json = with_resource_version(&self.json(), revision.0 + rv_base);
+        Self {
+            key: self.key.clone(),
+            header: self.header.clone(),
+            body: Body::Whole(json),
+            revision,
+            created: self.created,
+            origin: self.origin,
+            memo: Memo::new(),
+            derived: Memo::new(),
+        }
+    }
+
+    /// The same object with other bytes.
+    #[must_use]
+    pub fn with_json(mut self, json: Bytes) -> Self {
+        self.body = Body::Whole(json);
+        self
+    }
+
+    /// The length of the whole object, in bytes.
+    pub fn len(&self) -> usize {
+        self.body.len()
+    }
+
+    /// Whether there is nothing at all.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// The same object, created at an earlier revision.
@@ -101,8 +167,16 @@ impl Object {
 
     /// Bytes that this object keeps in memory, roughly.
     pub fn cost(&self) -> usize {
-        self.json.len() + 256
+        self.body.own_len() + 256
     }
+}
+
+/// Resources whose objects are often large and alike, by their part of the key.
+const ALIKE: [&str; 2] =
+    ["apiextensions.k8s.io/customresourcedefinitions", "apiresource.kcp.io/apiresourceschemas"];
+
+fn shares(key: &Key) -> bool {
+    ALIKE.contains(&key.resource_part())
 }
 
 /// Writes an object in canonical form. `resourceVersion` is left out, as is the annotation

@@ -68,8 +68,8 @@ impl<I: Iterator<Item = View>> PackedList<I> {
 
     fn add_item(&mut self, out: &mut BytesMut, view: &View) {
         let object: &Arc<Object> = &view.object;
-        let packed: Arc<dyn Any + Send + Sync> = if view.json.as_ptr() == object.json.as_ptr() {
-            let part = || self.glue.part(&object.json);
+        let packed: Arc<dyn Any + Send + Sync> = if object.is_own(&view.json) {
+            let part = || self.glue.part(&object.json());
             let between = self.glue.between();
             object.memo.get_or_init(|| Arc::new(self.packer.pack(&part(), between))).clone()
         } else {
@@ -179,7 +179,7 @@ mod tests {
         let key = Key::new(&resource, &key);
         let object = Object::new(key, &encoded, Revision(7), 0, Origin::Stored).unwrap();
         let object = Arc::new(object);
-        let json = if plain { object.json.clone() } else { encoded };
+        let json = if plain { object.json() } else { encoded };
         View { json, object }
     }
 

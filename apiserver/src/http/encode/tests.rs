@@ -27,7 +27,7 @@ fn view(name: &str, data: &str) -> View {
         "metadata": {"name": name, "namespace": "ns", "labels": {"a": "{\"b\":1}"}},
     }));
     let object = Object::new(key, &value, Revision(7), 0, Origin::Stored).unwrap();
-    View { json: object.json.clone(), object: Arc::new(object) }
+    View { json: object.json(), object: Arc::new(object) }
 }
 
 fn form(shape: Shape) -> Form {

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use crate::object::{Object, with_resource_version};
+use crate::object::Object;
 use crate::{Key, Revision};
 
 /// One key's change: what was visible before and what is now.
@@ -56,18 +56,7 @@ impl Event {
     /// `None` when nothing was visible before.
     pub fn deleted(&self, rv_base: u64) -> Option<Arc<Object>> {
         let previous = self.previous.as_ref()?;
-        let make = || {
-            Arc::new(Object {
-                key: previous.key.clone(),
-                header: previous.header.clone(),
-                json: with_resource_version(&previous.json, self.revision.0 + rv_base),
-                revision: self.revision,
-                created: previous.created,
-                origin: previous.origin,
-                memo: crate::object::Memo::new(),
-                derived: crate::object::Memo::new(),
-            })
-        };
+        let make = || Arc::new(previous.at(self.revision, rv_base));
         Some(self.deleted.get_or_init(make).clone())
     }
 

@@ -148,16 +148,7 @@ pub(super) fn slot_of(change: &Change, base: u64) -> Option<Arc<Object>> {
 /// A record as the cache holds it. The log names one that cannot be read.
 pub(super) fn slot(record: &Record, base: u64) -> Arc<Object> {
     let Record { key, value, revision, created } = record;
-    let hidden = |origin| Object {
-        key: key.clone(),
-        header: machinery::meta::Header::default(),
-        json: bytes::Bytes::new(),
-        revision: *revision,
-        created: *created,
-        origin,
-        memo: crate::object::Memo::new(),
-        derived: crate::object::Memo::new(),
-    };
+    let hidden = |origin| Object::unreadable(key.clone(), *revision, *created, origin);
     if value.is_empty() {
         return Arc::new(hidden(Origin::Stored));
     }

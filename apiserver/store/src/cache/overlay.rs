@@ -73,7 +73,7 @@ impl Overlay for NoOverlay {
 
 /// Whether a slot hides the virtual object of its key instead of showing one.
 pub(super) fn is_tombstone(object: &Object) -> bool {
-    object.json.is_empty()
+    object.is_empty()
 }
 
 /// The slots under `prefix`, after `after`, in key order.

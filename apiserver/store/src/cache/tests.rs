@@ -346,14 +346,14 @@ proptest! {
             }
             let shown = |listed: &Listed| {
                 let objects = listed.objects.iter();
-                objects.map(|o| (o.key.clone(), o.json.clone())).collect::<Vec<_>>()
+                objects.map(|o| (o.key.clone(), o.json())).collect::<Vec<_>>()
             };
             let mut replayed = std::collections::BTreeMap::new();
             let mut waiting = watch.try_next();
             for (revision, state) in &states {
                 while let Some(event) = waiting.take_if(|event| event.revision <= *revision) {
                     match &event.current {
-                        Some(object) => replayed.insert(event.key.clone(), object.json.clone()),
+                        Some(object) => replayed.insert(event.key.clone(), object.json()),
                         None => replayed.remove(&event.key),
                     };
                     waiting = watch.try_next();

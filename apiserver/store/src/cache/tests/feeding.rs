@@ -143,7 +143,7 @@ async fn virtual_objects_are_the_same_after_a_restart() {
     };
     let shown = |fixture: &Fixture, cluster: &str| {
         let object = fixture.cache.get(&key(cluster, "virtual")).unwrap();
-        (object.revision, object.json.clone())
+        (object.revision, object.json())
     };
     let fixture = Fixture::over(open(), Owned).await;
     let created = fixture.put("a", "owner", "1").await;
@@ -173,7 +173,7 @@ async fn virtual_objects_are_the_same_after_a_restart() {
     let from_history = again.cache.list_at(&everything(), None, 0, updated).await.unwrap();
     let of_a = |listed: &Listed| {
         let objects = listed.objects.iter().filter(|object| object.key.parts().0 == "a");
-        objects.map(|o| (o.key.clone(), o.json.clone(), o.created)).collect::<Vec<_>>()
+        objects.map(|o| (o.key.clone(), o.json(), o.created)).collect::<Vec<_>>()
     };
     assert_eq!(of_a(&from_history), of_a(&then));
     again.put("a", "owner", "4").await;
