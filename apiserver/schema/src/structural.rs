@@ -7,7 +7,8 @@
 //! 1. [`coerce`](Structural::coerce) a body: metadata read as `ObjectMeta`, unknown fields pruned
 //!    and told, nulls dropped that mean nothing;
 //! 2. fill in [defaults](Structural::default);
-//! 3. [`validate`](Structural::validate), on updates with ratcheting (KEP-4008).
+//! 3. [`validate`](Structural::validate), on updates with ratcheting (KEP-4008);
+//! 4. [`validate_rules`](Structural::validate_rules): the rules in CEL, if nothing else is wrong.
 //!
 //! Invariants: a compiled schema satisfies the rules of structural schemas (KEP-1979), so values
 //! of objects, lists and scalars are declared outside of `allOf`, `anyOf`, `oneOf` and `not`. It
@@ -30,16 +31,19 @@ mod numbers;
 mod pattern;
 pub(crate) mod print;
 mod prune;
+mod rules;
 pub(crate) mod uri;
 mod validate;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use machinery::{FieldError, FieldPath};
 use serde_json::Value;
 
 use crate::model::SchemaHash;
+
+pub use rules::{Estimates, Verdict};
 
 pub use node::{Additional, Bound, Kind, ListType, MapType, Node, ValidationRule};
 pub use numbers::settle_numbers;
@@ -55,6 +59,8 @@ pub struct Structural {
     hash: SchemaHash,
     nodes: Box<[NodeData]>,
     root: NodeId,
+    /// Programs of `x-kubernetes-validations`, once an object needed them.
+    rules: OnceLock<Box<rules::Rules>>,
 }
 
 // === impl Structural ===

@@ -10,6 +10,11 @@
 // With -functions it writes the declared functions of that environment as facts, one overload a line:
 //
 //	go run . -functions $D/data/functions.txt
+//
+// With -rules it judges schemas with x-kubernetes-validations as CRDs, and objects by them:
+//
+//	D=../../../apiserver/schema/tests/data/rules
+//	go run . -rules $D/cases.json -out $D/golden.json
 package main
 
 import (
@@ -69,7 +74,12 @@ func main() {
 	casesFile := flag.String("cases", "", "cases to answer")
 	out := flag.String("out", "", "where the answers go")
 	functions := flag.String("functions", "", "where the declared functions go")
+	rules := flag.String("rules", "", "rules of custom resources to answer")
 	flag.Parse()
+	if *rules != "" {
+		answerRules(*rules, *out)
+		return
+	}
 	base := environment.MustBaseEnvSet(version.MajorMinor(1, 36))
 	if *functions != "" {
 		write(*functions, []byte(declarations(base.StoredExpressionsEnv())))

@@ -53,7 +53,7 @@ impl SizeEstimator for DeclaredSizes<'_> {
     fn size(&self, path: &[&str], _: &Type) -> Option<SizeEstimate> {
         let mut decl = self.0;
         for step in path.get(1..)? {
-            decl = decl.part(step)?;
+            decl = decl.part_of(step)?;
         }
         Some(SizeEstimate { min: 0, max: decl.max_elements() })
     }

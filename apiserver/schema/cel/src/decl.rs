@@ -167,7 +167,7 @@ impl DeclType {
     }
 
     /// The declared type of a part: of a field, or of `@items`, `@values`, `@keys`.
-    pub(crate) fn part(&self, step: &str) -> Option<&Arc<Self>> {
+    pub fn part_of(&self, step: &str) -> Option<&Arc<Self>> {
         match (&self.shape, step) {
             (Shape::List { element, .. }, "@items" | "@values") => Some(element),
             (Shape::Map { value, .. }, "@items" | "@values") => Some(value),

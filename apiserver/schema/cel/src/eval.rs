@@ -199,31 +199,53 @@ impl<'a, 'i> Eval<'a, 'i> {
     }
 
     fn function(&mut self, id: Id, op: Op, target: Option<Id>, args: &[Id]) -> Evaluated<'a> {
-        let mut values: Vec<V<'a>> = Vec::with_capacity(args.len() + 1);
-        let mut failed = None;
-        let count = args.len() + usize::from(target.is_some());
-        for arg in target.iter().chain(args) {
-            match self.eval(*arg) {
-                Ok(value) => values.push(value),
-                Err(error) if count > 2 => return Err(error),
-                Err(EvalError::CostLimit) => return Err(EvalError::CostLimit),
-                Err(error) => {
-                    failed.get_or_insert(error);
+        // Most calls have one or two arguments, which need no vector.
+        match (target, args) {
+            (None, &[only]) | (Some(only), &[]) => {
+                let value = self.eval(only);
+                let value = value.or_else(|error| self.uncalled(error))?;
+                self.invoke(id, op, target.is_some(), &[value])
+            }
+            (None, &[first, second]) | (Some(first), &[second]) => {
+                let (first, second) = (self.eval(first), self.eval(second));
+                match (first, second) {
+                    (Ok(first), Ok(second)) => {
+                        self.invoke(id, op, target.is_some(), &[first, second])
+                    }
+                    (_, Err(EvalError::CostLimit)) => Err(EvalError::CostLimit),
+                    (Err(error), _) | (_, Err(error)) => self.uncalled(error),
                 }
             }
+            _ => {
+                let mut values = Vec::with_capacity(args.len() + 1);
+                for arg in target.iter().chain(args) {
+                    values.push(self.eval(*arg)?);
+                }
+                self.invoke(id, op, target.is_some(), &values)
+            }
         }
-        if let Some(error) = failed {
-            // Upstream counts the call of one or two arguments although it isn't made.
+    }
+
+    /// Upstream counts a call of one or two arguments although an error kept it from being made.
+    fn uncalled(&mut self, error: EvalError) -> Evaluated<'a> {
+        if error != EvalError::CostLimit {
             self.budget.charge(1)?;
-            return Err(error);
         }
-        let overload = self.program.overload(id).map(|overload| overload.id);
-        let pattern = args.iter().find_map(|arg| self.program.patterns.get(arg));
-        let result = library::call(op, target.is_some(), &values, pattern, self.budget);
+        Err(error)
+    }
+
+    fn invoke(&mut self, id: Id, op: Op, member: bool, values: &[V<'a>]) -> Evaluated<'a> {
+        let program = self.program;
+        let pattern = match op {
+            Op::Matches | Op::Find | Op::FindAll => program.pattern(id),
+            _ => None,
+        };
+        let overload = program.overload(id).map(|overload| overload.id);
+        let result = library::call(op, member, values, pattern, self.budget);
         if matches!(result, Err(EvalError::CostLimit)) {
             self.budget.charge(self.budget.remaining().saturating_add(1))?;
         }
-        self.budget.charge(actual_cost(op, overload, &values, result.as_ref().ok()))?;
+        self.budget.charge(actual_cost(op, overload, values, result.as_ref().ok()))?;
         result
     }
 

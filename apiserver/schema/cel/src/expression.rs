@@ -65,7 +65,7 @@ pub struct Program {
     pub(crate) appends: Box<[Id]>,
     /// Types of the structures that are made.
     pub(crate) structures: HashMap<Id, Arc<ObjectType>>,
-    /// Compiled patterns that are literals.
+    /// Compiled patterns of the calls whose pattern is constant.
     pub(crate) patterns: HashMap<Id, Regex>,
 }
 
@@ -141,7 +141,7 @@ fn literal_patterns(program: &Program) -> Result<HashMap<Id, Regex>, EvalError> 
             (_, Some(V::String(text))) => text,
             _ => continue,
         };
-        patterns.insert(pattern, regexes::compile(text)?);
+        patterns.insert(id, regexes::compile(text)?);
     }
     Ok(patterns)
 }
@@ -174,6 +174,11 @@ impl Program {
 
     pub(crate) fn meaning(&self, id: Id) -> Option<&Meaning> {
         self.meanings.get(id as usize)?.as_ref()
+    }
+
+    /// The compiled pattern of a call.
+    pub(crate) fn pattern(&self, call: Id) -> Option<&Regex> {
+        self.patterns.get(&call)
     }
 
     /// The first slot of a loop.

@@ -28,7 +28,7 @@ pub(super) fn build(schema: &Value, hash: SchemaHash) -> Result<Structural> {
     let mut builder = Builder::default();
     let empty = Keywords::new();
     let root = builder.node(schema.as_object().unwrap_or(&empty), 0)?;
-    Ok(Structural { hash, nodes: builder.nodes.into(), root })
+    Ok(Structural { hash, nodes: builder.nodes.into(), root, rules: std::sync::OnceLock::new() })
 }
 
 /// How the schemas of a combination become a facet.
