@@ -8,6 +8,7 @@
 //! Nothing here knows what our server does: it is a black box behind its flags and its port.
 
 pub mod cargo;
+pub mod client;
 pub mod clock;
 pub mod conformance;
 pub mod control_plane;

@@ -11,6 +11,7 @@
 //! - The objects of a CRD of `system:crds` are never deleted here: it can't be deleted while there
 //!   are any, and waits should one appear all the same.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +35,12 @@ use crate::registry::{
 /// How soon a deletion that waits is looked at again, at least.
 const AGAIN: Duration = Duration::from_millis(50);
 
+/// CRDs that are seen to at a time: their writes share the store's commits.
+const AT_ONCE: usize = 64;
+
+/// CRDs of logical clusters that have their turn already which are passed over for a batch.
+const MOST_PASSED_OVER: usize = 16_384;
+
 /// Follows CRDs until `stop`.
 pub(super) async fn run(registry: Arc<Registry>, stop: CancellationToken) {
     tokio::select! {
@@ -52,14 +59,20 @@ async fn follow(registry: &Arc<Registry>) {
             queue.add(object.key.clone(), Instant::now());
         }
         loop {
-            while let Some((key, delay)) = queue.take(Instant::now()) {
-                match judge(registry, &key).await {
-                    Ok(true) => {}
-                    Ok(false) => queue.retry(key, Instant::now(), delay.max(AGAIN)),
-                    Err(error) => {
-                        warn!(%key, %error, "cannot see to a CRD");
-                        queue.retry(key, Instant::now(), delay.max(AGAIN));
+            loop {
+                let batch = batch(&mut queue);
+                if batch.is_empty() {
+                    break;
+                }
+                let judged = batch.iter().map(|(key, _)| judge(registry, key));
+                let judged = futures::future::join_all(judged).await;
+                for ((key, delay), judged) in batch.into_iter().zip(judged) {
+                    match judged {
+                        Ok(true) => continue,
+                        Ok(false) => {}
+                        Err(error) => warn!(%key, %error, "cannot see to a CRD"),
                     }
+                    queue.retry(key, Instant::now(), delay.max(AGAIN));
                 }
             }
             match queue.next(&mut events).await {
@@ -76,6 +89,24 @@ async fn follow(registry: &Arc<Registry>) {
             }
         }
     }
+}
+
+/// CRDs that are due, each of another logical cluster: of one, names are given one after the other.
+fn batch(queue: &mut Queue<Key>) -> Vec<(Key, Duration)> {
+    let now = Instant::now();
+    let mut clusters = HashSet::new();
+    let mut later = Vec::new();
+    let mut batch = Vec::new();
+    while batch.len() < AT_ONCE && later.len() < MOST_PASSED_OVER {
+        let Some((key, delay)) = queue.take(now) else { break };
+        if clusters.insert(key.object().cluster) {
+            batch.push((key, delay));
+        } else {
+            later.push(key);
+        }
+    }
+    later.into_iter().for_each(|key| queue.add(key, now));
+    batch
 }
 
 /// CRDs that may have waited for the names of one that has gone.

@@ -7,7 +7,6 @@
 
 mod answer;
 mod case;
-mod client;
 mod compare;
 mod known;
 mod mask;
@@ -22,9 +21,9 @@ use kind_tests::scenario::Need;
 use kind_tests::{ControlPlane, Hub, Run, Tool, scenario};
 
 use self::case::Case;
-use self::client::Client;
 use self::compare::Difference;
 use self::known::Known;
+use kind_tests::client::Client;
 
 const NEEDS: [Need; 2] = [Need::Tool(Tool::Etcd), Need::Tool(Tool::KubeApiserver)];
 

@@ -2,6 +2,7 @@
 
 mod figures;
 mod report;
+mod types;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -18,6 +19,8 @@ use crate::setup;
 use crate::steps::step;
 
 use self::figures::{Figures, megabytes};
+
+pub(crate) use self::types::types;
 
 /// A server is idle when over this long
 const WINDOW: Duration = Duration::from_secs(2);

@@ -82,6 +82,15 @@ enum BenchWhat {
         #[arg(long, default_value_t = 10_000)]
         clusters: u32,
     },
+    /// Many custom types, the same ones in many logical clusters: memory, time, CPU.
+    Types {
+        /// Different definitions.
+        #[arg(long, default_value_t = 500)]
+        definitions: usize,
+        /// Logical clusters that have all of them.
+        #[arg(long, default_value_t = 20)]
+        clusters: usize,
+    },
 }
 
 fn main() -> ExitCode {
@@ -104,6 +113,9 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Bench(bench) => match bench.what {
             None => bench::compare(bench.objects, bench.workers),
             Some(BenchWhat::Scale { clusters }) => bench::scale(clusters, bench.workers),
+            Some(BenchWhat::Types { definitions, clusters }) => {
+                bench::types(definitions, clusters, bench.workers)
+            }
         },
         Task::Ci => suites::ci(),
     }

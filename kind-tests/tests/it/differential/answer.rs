@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
 
-use super::client::Response;
+use kind_tests::client::Response;
 
 /// The headers whose text is compared. Others tell of the connection, not of the answer.
 const COMPARED: [&str; 7] =

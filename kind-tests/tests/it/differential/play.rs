@@ -6,9 +6,9 @@ use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::{Value, json};
 
 use super::case::{Case, Step};
-use super::client::{Client, Request, Response};
 use super::compare::{self, Difference};
 use super::{answer, mask};
+use kind_tests::client::{Client, Request, Response};
 
 /// What one server has answered so far in one case.
 #[derive(Debug)]

@@ -10,11 +10,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use kind_tests::kubeconfig::Access;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use serde_json::Value;
+
+use crate::kubeconfig::Access;
 
 /// The longest answer that is read.
 const LONGEST_ANSWER: u64 = 32 << 20;
@@ -24,7 +25,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// A client of one server, as its administrator.
 #[derive(Debug)]
-pub(crate) struct Client {
+pub struct Client {
     access: Access,
     prefix: String,
     token: Option<String>,
@@ -33,22 +34,22 @@ pub(crate) struct Client {
 
 /// What is sent.
 #[derive(Debug)]
-pub(crate) struct Request<'a> {
-    pub(crate) method: &'a str,
-    pub(crate) path: &'a str,
-    pub(crate) headers: &'a [(String, String)],
-    pub(crate) body: Option<&'a [u8]>,
+pub struct Request<'a> {
+    pub method: &'a str,
+    pub path: &'a str,
+    pub headers: &'a [(String, String)],
+    pub body: Option<&'a [u8]>,
     /// The answer is read up to so many lines only.
-    pub(crate) lines: Option<usize>,
+    pub lines: Option<usize>,
 }
 
 /// What comes back.
 #[derive(Debug)]
-pub(crate) struct Response {
-    pub(crate) status: u16,
+pub struct Response {
+    pub status: u16,
     /// By name in lower case; several of one name are joined by a line break.
-    pub(crate) headers: BTreeMap<String, String>,
-    pub(crate) body: Vec<u8>,
+    pub headers: BTreeMap<String, String>,
+    pub body: Vec<u8>,
 }
 
 /// The reading side of a connection. It never writes, so it reads on when sending has failed.
@@ -63,7 +64,7 @@ impl Client {
     ///
     /// # Errors
     /// When the kubeconfig has not what it takes.
-    pub(crate) fn new(kubeconfig: &Path, prefix: &str) -> Result<Self> {
+    pub fn new(kubeconfig: &Path, prefix: &str) -> Result<Self> {
         let access = Access::read(kubeconfig, None)?;
         let text = std::fs::read_to_string(kubeconfig)?;
         let file: Value = serde_saphyr::from_str(&text)?;
@@ -92,7 +93,7 @@ impl Client {
     ///
     /// # Errors
     /// When there is no answer, or it is no HTTP.
-    pub(crate) fn ask(&self, request: &Request<'_>) -> Result<Response> {
+    pub fn ask(&self, request: &Request<'_>) -> Result<Response> {
         let authority = self.access.server.strip_prefix("https://").context("not https")?;
         let authority = authority.split('/').next().unwrap_or(authority);
         let (host, _port) = authority.rsplit_once(':').context("no port")?;
