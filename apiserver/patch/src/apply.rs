@@ -10,6 +10,7 @@
 //! (KEP-555), byte for byte, texts of errors included; the tests run both as an oracle.
 //! Time is that of sorting the fields; nesting is bounded by [`MAX_DEPTH`](crate::MAX_DEPTH).
 
+mod ancient;
 mod compare;
 mod conflict;
 mod element;

@@ -1,4 +1,4 @@
-//! How deeply values nest, measured without recursion.
+//! How deeply values nest.
 
 use serde_json::Value;
 
@@ -34,5 +34,16 @@ pub(crate) fn measure(value: &Value, limit: usize) -> (usize, u64) {
 
 /// Whether `value` nests deeper than [`MAX_DEPTH`].
 pub(crate) fn is_too_deep(value: &Value) -> bool {
-    measure(value, MAX_DEPTH).0 > MAX_DEPTH
+    is_deeper(value, MAX_DEPTH)
+}
+
+/// Whether `value` nests deeper than `limit`, which bounds the recursion.
+fn is_deeper(value: &Value, limit: usize) -> bool {
+    match value {
+        Value::Array(items) => limit == 0 || items.iter().any(|item| is_deeper(item, limit - 1)),
+        Value::Object(fields) => {
+            limit == 0 || fields.values().any(|field| is_deeper(field, limit - 1))
+        }
+        _ => false,
+    }
 }

@@ -34,7 +34,7 @@ pub struct ManagerId {
 }
 
 /// One manager and its fields.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Owner {
     /// Who it is.
     pub id: ManagerId,
@@ -44,10 +44,12 @@ pub struct Owner {
     pub fields: FieldSet,
     /// When it last changed something.
     pub time: Option<Time>,
+    /// Its wire form, as long as nothing of it has changed: most owners outlive most writes.
+    pub(super) source: Option<Box<Value>>,
 }
 
 /// All managers of an object.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Managers {
     owners: Vec<Owner>,
 }
@@ -149,10 +151,21 @@ impl Owner {
             api_version: of_id.into(),
             subresource: text("subresource").into(),
         };
-        Ok(Self { id, api_version: api_version.into(), fields: fields.unwrap_or_default(), time })
+        let (api_version, fields) = (api_version.into(), fields.unwrap_or_default());
+        Ok(Self { id, api_version, fields, time, source: None })
     }
 
-    fn to_value(&self) -> Value {
+    /// Takes fields away.
+    pub(super) fn lose(&mut self, fields: &FieldSet) {
+        if self.fields.subtract(fields) {
+            self.source = None;
+        }
+    }
+
+    fn into_value(self) -> Value {
+        if let Some(source) = self.source {
+            return *source;
+        }
         let mut entry = Map::new();
         let time = self.time.map(|time| time.to_string()).unwrap_or_default();
         let parts = [
@@ -203,6 +216,22 @@ impl Managers {
         Ok(managers)
     }
 
+    /// As [`from_value`](Self::from_value), of what this module has written: what doesn't change is
+    /// written again as it is.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn from_written(value: Value) -> Result<Self, InvalidManagers> {
+        let Value::Array(entries) = value else { return Err(InvalidManagers::NoList) };
+        let mut managers = Self { owners: Vec::with_capacity(entries.len()) };
+        for (at, entry) in entries.into_iter().enumerate() {
+            let owner = Owner::parse(at, &entry)?;
+            managers.owners.push(Owner { source: Some(Box::new(entry)), ..owner });
+        }
+        managers.join_equal();
+        Ok(managers)
+    }
+
     fn join_equal(&mut self) {
         const FEW: usize = 32;
         if self.owners.len() <= FEW {
@@ -229,13 +258,13 @@ impl Managers {
     }
 
     /// The wire form, sorted; `None` when there are none.
-    pub fn to_value(&self) -> Option<Value> {
-        if self.owners.is_empty() {
+    pub fn into_value(self) -> Option<Value> {
+        let mut owners = self.owners;
+        if owners.is_empty() {
             return None;
         }
-        let mut owners: Vec<&Owner> = self.owners.iter().collect();
-        owners.sort_by(|a, b| a.order(b));
-        Some(Value::Array(owners.into_iter().map(Owner::to_value).collect()))
+        owners.sort_by(Owner::order);
+        Some(Value::Array(owners.into_iter().map(Owner::into_value).collect()))
     }
 
     /// Whether nobody owns anything.
@@ -271,9 +300,10 @@ impl Managers {
         if let Some(owner) = self.get_mut(id) {
             owner.api_version = api_version.into();
             owner.fields = fields;
+            owner.source = None;
             return;
         }
         let (id, api_version) = (id.clone(), api_version.into());
-        self.owners.push(Owner { id, api_version, fields, time: None });
+        self.owners.push(Owner { id, api_version, fields, time: None, source: None });
     }
 }

@@ -57,7 +57,7 @@ fn read(fields: Option<&Value>) -> Result<Managers, InvalidManagers> {
 fn written(owners: Vec<Owner>) -> Option<Value> {
     let mut managers = Managers::default();
     *managers.owners_mut() = owners;
-    managers.to_value()
+    managers.into_value()
 }
 
 /// The managed fields of a Scale, of those of its object. `replicas` knows the object's versions.
@@ -72,7 +72,8 @@ pub fn to_scale(
     for owner in read(object)?.owners() {
         if replicas(&owner.api_version).owned_by(owner).is_some() {
             let (api_version, fields) = (VERSION.into(), set_of(&in_scale()));
-            owners.push(Owner { api_version, fields, ..owner.clone() });
+            let (id, time) = (owner.id.clone(), owner.time);
+            owners.push(Owner { id, api_version, fields, time, source: None });
         }
     }
     Ok(written(owners))
@@ -102,7 +103,7 @@ pub fn from_scale(
             && of_scale.take(&owner.id).is_none()
         {
             // It was taken from it.
-            owner.fields.subtract(&set_of(path));
+            owner.lose(&set_of(path));
         }
         if !owner.fields.is_empty() {
             owners.push(owner);
@@ -112,7 +113,8 @@ pub fn from_scale(
         for owner in of_scale.owners().iter().filter(|o| o.fields.contains(&in_scale())) {
             let time = before.get(&owner.id).and_then(|before| before.time);
             let (id, api_version) = (owner.id.clone(), version.into());
-            owners.push(Owner { id, api_version, fields: set_of(&path), time });
+            let fields = set_of(&path);
+            owners.push(Owner { id, api_version, fields, time, source: None });
         }
     }
     Ok(written(owners))

@@ -181,20 +181,23 @@ impl FieldSet {
         self.nodes = merged;
     }
 
-    /// Takes away the paths of another set, and only those: not what lies below them.
-    pub fn subtract(&mut self, other: &Self) {
-        self.cut(other, false);
+    /// Takes away the paths of another set, and only those: not what lies below them. Answers
+    /// whether there were any.
+    pub fn subtract(&mut self, other: &Self) -> bool {
+        self.cut(other, false)
     }
 
-    /// Takes away the paths of another set and everything below them.
-    pub fn subtract_below(&mut self, other: &Self) {
-        self.cut(other, true);
+    /// Takes away the paths of another set and everything below them. Answers whether there was
+    /// any.
+    pub fn subtract_below(&mut self, other: &Self) -> bool {
+        self.cut(other, true)
     }
 
-    fn cut(&mut self, other: &Self, recursive: bool) {
-        if other.nodes.is_empty() {
-            return;
+    fn cut(&mut self, other: &Self, recursive: bool) -> bool {
+        if other.nodes.is_empty() || self.nodes.is_empty() {
+            return false;
         }
+        let mut changed = false;
         let mut rest = other.nodes.iter().peekable();
         self.nodes.retain_mut(|node| {
             while rest.next_if(|theirs| theirs.element < node.element).is_some() {}
@@ -202,12 +205,15 @@ impl FieldSet {
                 return true;
             };
             if recursive && theirs.member {
+                changed = true;
                 return false;
             }
+            changed |= node.member && theirs.member;
             node.member &= !theirs.member;
-            node.below.cut(&theirs.below, recursive);
+            changed |= node.below.cut(&theirs.below, recursive);
             node.member || !node.below.is_empty()
         });
+        changed
     }
 
     /// The paths that are in both sets.

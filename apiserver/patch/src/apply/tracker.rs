@@ -13,16 +13,16 @@
 //! Objects are in the version of the writer, and have passed the decoding of their type.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use machinery::meta::{get, get_str, remove, set};
 use machinery::time::Time;
 use serde_json::{Map, Value};
 
+use super::ancient::join_oldest;
 use super::conflict::Conflicts;
 use super::last_applied;
-use super::managers::{ManagerId, Managers, Operation, Owner};
+use super::managers::{ManagerId, Managers, Operation};
 use super::set::FieldSet;
 use super::updater::{Failure, Updater, Versions, Writer};
 use super::validate::{Duplicates, validate};
@@ -31,10 +31,6 @@ use crate::depth::is_too_deep;
 /// Where the managers are kept.
 const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
 
-/// Entries of updates that are kept; when there are more the oldest are joined.
-const MOST_UPDATERS: usize = 10;
-/// Who owns what the oldest updates wrote.
-const ANCIENT: &str = "ancient-changes";
 /// Who owns what was there before an object without managers was first applied to.
 const BEFORE: &str = "before-first-apply";
 /// Whoever gives no name.
@@ -111,8 +107,7 @@ impl<'v, 's, V: Versions<'s>> Tracker<'v, V> {
     /// An object that has no managers gets none by an update; apply will begin with it.
     /// Should anything fail, the object has no managers.
     pub fn update(&self, write: &Write<'_>, live: Option<&Value>, mut new: Value) -> Value {
-        let mut managers = given(write, live, &new);
-        remove(&mut new, &MANAGED_FIELDS);
+        let mut managers = given(write, live, &mut new);
         if managers.is_empty() && live.is_some() {
             return new;
         }
@@ -125,7 +120,7 @@ impl<'v, 's, V: Versions<'s>> Tracker<'v, V> {
             }
         };
         if self.record(write, live, &new, &mut managers).is_ok() {
-            put(&mut new, &managers);
+            put(&mut new, managers);
         }
         new
     }
@@ -151,13 +146,14 @@ impl<'v, 's, V: Versions<'s>> Tracker<'v, V> {
             Failure::Other(why) => why,
         })?;
         if let Some(mut owner) = managers.take(&current) {
-            owner.fields.subtract(&STRIPPED);
+            owner.lose(&STRIPPED);
             if !owner.fields.is_empty() {
                 if let Some(previous) = managers.take(&id) {
                     owner.fields.add(previous.fields);
                 }
                 owner.id = id;
                 owner.time = Some(write.now);
+                owner.source = None;
                 managers.owners_mut().push(owner);
             }
         }
@@ -207,7 +203,7 @@ impl<'v, 's, V: Versions<'s>> Tracker<'v, V> {
         if write.manager == KUBECTL && last_applied::of(&object).is_some() {
             last_applied::set(&mut object, applied);
         }
-        put(&mut object, &after);
+        put(&mut object, after);
         Ok(object)
     }
 
@@ -258,7 +254,7 @@ impl<'v, 's, V: Versions<'s>> Tracker<'v, V> {
             Failure::Other(why) => ApplyError::Failed(why),
         })?;
         if let Some(mut owner) = managers.take(&id) {
-            owner.fields.subtract(&STRIPPED);
+            owner.lose(&STRIPPED);
             if !owner.fields.is_empty() {
                 managers.owners_mut().push(owner);
             }
@@ -266,6 +262,7 @@ impl<'v, 's, V: Versions<'s>> Tracker<'v, V> {
         let changed = new.is_some();
         if let Some(owner) = managers.get_mut(&id).filter(|_| changed) {
             owner.time = Some(write.now);
+            owner.source = None;
         }
         match new {
             Some(Value::Object(new)) => Ok(Value::Object(new)),
@@ -340,18 +337,22 @@ fn id(write: &Write<'_>, operation: Operation) -> ManagerId {
     }
 }
 
-/// The managers that count for a write of `new`.
-fn given(write: &Write<'_>, live: Option<&Value>, new: &Value) -> Managers {
-    let of = |object: &Value| Managers::from_value(get(object, &MANAGED_FIELDS)?).ok();
-    let of_live = || live.and_then(of).unwrap_or_default();
-    // Whoever writes to a subresource has no say about the whole.
-    if !write.subresource.is_empty() {
-        return of_live();
+/// The managers that count for a write of `new`, which loses them.
+fn given(write: &Write<'_>, live: Option<&Value>, new: &mut Value) -> Managers {
+    let of_live = live.and_then(|live| get(live, &MANAGED_FIELDS));
+    let own = remove(new, &MANAGED_FIELDS);
+    if own.is_some() && own.as_ref() == of_live {
+        let kept = own.map(Managers::from_written).and_then(Result::ok);
+        return kept.unwrap_or_default();
     }
-    if get(new, &MANAGED_FIELDS).is_some_and(is_reset) {
+    // Whoever writes to a subresource has no say about the whole.
+    let own = own.filter(|_| write.subresource.is_empty());
+    if own.as_ref().is_some_and(is_reset) {
         return Managers::default();
     }
-    of(new).filter(|managers| !managers.is_empty()).unwrap_or_else(of_live)
+    let read = |fields: &Value| Managers::from_value(fields).ok();
+    let own = own.as_ref().and_then(read).filter(|managers| !managers.is_empty());
+    own.or_else(|| of_live.and_then(read)).unwrap_or_default()
 }
 
 /// Whether a list of managed fields asks for them to be forgotten: it is empty, or has one empty
@@ -364,8 +365,8 @@ pub fn is_reset(fields: &Value) -> bool {
     }
 }
 
-fn put(object: &mut Value, managers: &Managers) {
-    match managers.to_value() {
+fn put(object: &mut Value, managers: Managers) {
+    match managers.into_value() {
         Some(fields) => {
             set(object, &MANAGED_FIELDS, fields);
         }
@@ -390,57 +391,4 @@ fn shown_kind(api_version: &str, kind: &str) -> String {
         Some(parts) => parts,
     };
     format!("{group}/{version}, Kind={kind}")
-}
-
-/// Joins the oldest updates into one entry for each version, until there are few enough.
-///
-/// As upstream, but that an older entry which comes before that of the oldest (they then have the
-/// same second) is joined with it, where upstream loses the latter.
-fn join_oldest(managers: &mut Managers) {
-    let is_update = |owner: &Owner| owner.id.operation == Operation::Update;
-    let count = managers.owners().iter().filter(|owner| is_update(owner)).count();
-    let mut above = count.saturating_sub(MOST_UPDATERS);
-    if above == 0 {
-        return;
-    }
-    let (mut updaters, rest): (Vec<Owner>, Vec<Owner>) =
-        managers.owners_mut().drain(..).partition(is_update);
-    updaters.sort_by_cached_key(|owner| (owner.seconds(), owner.id.sort_key()));
-    let is_bucket = |owner: &Owner| &*owner.id.name == ANCIENT && owner.id.subresource.is_empty();
-    // By version: the first entry, and where all are joined.
-    let mut firsts: BTreeMap<Box<str>, usize> = BTreeMap::new();
-    let mut buckets: BTreeMap<Box<str>, usize> = BTreeMap::new();
-    for (at, owner) in updaters.iter().enumerate().filter(|(_, owner)| is_bucket(owner)) {
-        buckets.insert(owner.api_version.clone(), at);
-    }
-    let mut updaters: Vec<Option<Owner>> = updaters.into_iter().map(Some).collect();
-    for at in 0..updaters.len() {
-        if above == 0 {
-            break;
-        }
-        let Some(version) =
-            updaters.get(at).and_then(Option::as_ref).map(|o| o.api_version.clone())
-        else {
-            continue;
-        };
-        let Some(first) = firsts.get(&version).copied() else {
-            firsts.insert(version, at);
-            continue;
-        };
-        let into = *buckets.entry(version).or_insert(first);
-        let from = if into == at { first } else { at };
-        let joined = updaters.get_mut(from).and_then(Option::take);
-        if let (Some(joined), Some(bucket)) =
-            (joined, updaters.get_mut(into).and_then(Option::as_mut))
-        {
-            bucket.id.name = ANCIENT.into();
-            bucket.id.subresource = Box::default();
-            bucket.fields.add(joined.fields);
-            if into != at {
-                bucket.time = joined.time;
-            }
-            above -= 1;
-        }
-    }
-    managers.owners_mut().extend(rest.into_iter().chain(updaters.into_iter().flatten()));
 }

@@ -219,7 +219,7 @@ impl<'s, V: Versions<'s>> Updater<'_, V> {
             if owner.id != *writer.id {
                 let Some(changes) = of(&owner.api_version) else { return false };
                 for set in [&changes.modified, &changes.added, &changes.removed] {
-                    owner.fields.subtract(set);
+                    owner.lose(set);
                 }
             }
             !owner.fields.is_empty()
@@ -296,6 +296,7 @@ impl<'s, V: Versions<'s>> Updater<'_, V> {
                 && let Some(fields) = reconcile(ty, &owner.fields)
             {
                 owner.fields = fields;
+                owner.source = None;
             }
             exists
         });

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::items::ItemKey;
 use super::problem::Problems;
-use super::schema::{ApplySchema, Form, ListForm, Scalar, Type};
+use super::schema::{ApplySchema, Form, ListForm, MapForm, Scalar, Type};
 use super::shown::{Shown, Verb};
 use crate::golang::{print, type_name};
 
@@ -31,6 +31,13 @@ pub(super) fn validate<'s, S: ApplySchema<'s>>(
     };
     match (form, value) {
         (_, Value::Null) => Ok(()),
+        // What is stored has been decoded, and what is owned as a whole is not looked into.
+        (Form::List(ListForm::Atomic), Value::Array(_))
+        | (Form::Map(MapForm::Atomic), Value::Object(_))
+            if duplicates == Duplicates::Allowed =>
+        {
+            Ok(())
+        }
         (Form::Scalar(scalar), value) => check_scalar(scalar, Some(value), ""),
         (Form::List(form), Value::Array(items)) => list(ty, form, items, duplicates),
         (Form::List(_), other) => {

@@ -135,7 +135,7 @@ fn success(mut object: Value) -> Value {
         let entries = fields.as_array().unwrap().iter();
         let sets = entries.map(|entry| FieldSet::from_value(&entry["fieldsV1"]).unwrap().to_json());
         outcome["fields"] = sets.collect();
-        assert!(Managers::from_value(fields).unwrap().to_value().is_some());
+        assert!(Managers::from_value(fields).unwrap().into_value().is_some());
     }
     outcome["object"] = object;
     outcome
