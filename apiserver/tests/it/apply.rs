@@ -267,3 +267,173 @@ async fn an_apply_that_races_with_its_like_is_made_once() {
     assert_eq!(hub.get(&path).await.json()["data"], json!({"one": "1", "two": "2"}));
     hub.shutdown().await;
 }
+
+const THINGS: &str = "/clusters/one/apis/example.com";
+
+/// A type in two versions, whose `parts` and `labels` are `atomic` or not.
+fn definition(atomic: bool) -> Value {
+    let (list, map) = if atomic { ("atomic", "atomic") } else { ("map", "granular") };
+    let mut parts = json!({
+        "type": "array", "x-kubernetes-list-type": list, "items": {
+            "type": "object", "required": ["name"], "properties": {
+                "name": {"type": "string"}, "size": {"type": "integer"},
+            },
+        },
+    });
+    if !atomic {
+        parts["x-kubernetes-list-map-keys"] = json!(["name"]);
+    }
+    let spec = json!({"type": "object", "properties": {
+        "replicas": {"type": "integer"}, "parts": parts,
+        "labels": {
+            "type": "object", "x-kubernetes-map-type": map,
+            "additionalProperties": {"type": "string"},
+        },
+    }});
+    let schema = json!({"type": "object", "properties": {
+        "spec": spec, "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+    }});
+    let version = |name: &str| {
+        json!({
+            "name": name, "served": true, "storage": name == "v1",
+            "schema": {"openAPIV3Schema": schema},
+            "subresources": {"status": {}, "scale": {
+                "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas",
+            }},
+        })
+    };
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "things", "kind": "Thing"},
+            "versions": [version("v1"), version("v2")],
+        },
+    })
+}
+
+fn thing(version: &str, spec: &Value) -> Value {
+    json!({
+        "apiVersion": format!("example.com/{version}"), "kind": "Thing",
+        "metadata": {"name": "a"}, "spec": spec,
+    })
+}
+
+/// Defines the type, or changes it, and waits until it is served.
+async fn define(hub: &Hub, atomic: bool) {
+    let all = "/clusters/one/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let one = format!("{all}/things.example.com");
+    let present = hub.get(&one).await;
+    let mut crd = definition(atomic);
+    let (method, path) = if present.status == 404 {
+        (Method::POST, all)
+    } else {
+        crd["metadata"] = present.json()["metadata"].clone();
+        (Method::PUT, &*one)
+    };
+    let answer = hub.admin(ask(method, path, "application/json", &crd)).await;
+    assert!(answer.status.is_success(), "{answer:?}");
+    let started = tokio::time::Instant::now();
+    while !schema::crd::is_condition_true(&hub.get(&one).await.json(), "Established") {
+        assert!(started.elapsed() < crate::client::PATIENCE, "the type is never served");
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn custom_resources() {
+    let hub = Hub::start().await;
+    define(&hub, false).await;
+    let path = |version: &str| format!("{THINGS}/{version}/namespaces/default/things/a");
+    let spec = json!({"replicas": 1, "parts": [{"name": "x", "size": 1}], "labels": {"a": "1"}});
+    let created = apply(&hub, &path("v1"), "fieldManager=ann", &thing("v1", &spec)).await;
+    assert_eq!(created.status, 201, "{created:?}");
+    // Another version sees the same owners.
+    let wanted = thing("v2", &json!({"parts": [{"name": "x", "size": 2}, {"name": "y"}]}));
+    let text = apply(&hub, &path("v2"), "fieldManager=bob", &wanted).await.fails(409, "Conflict");
+    let conflict = ".spec.parts[name=\"x\"].size";
+    assert_eq!(text, format!("Apply failed with 1 conflict: conflict with \"ann\": {conflict}"));
+    let wanted = thing("v2", &json!({"parts": [{"name": "y"}], "labels": {"b": "2"}}));
+    let shared = apply(&hub, &path("v2"), "fieldManager=bob", &wanted).await;
+    let owned = &shared.json()["metadata"]["managedFields"];
+    assert_eq!(owned[0]["apiVersion"], "example.com/v1");
+    assert_eq!(owned[1]["apiVersion"], "example.com/v2");
+    let kept = json!({"replicas": 1, "parts": [{"name": "x", "size": 1}]});
+    let applied = apply(&hub, &path("v1"), "fieldManager=ann", &thing("v1", &kept)).await;
+    assert_eq!(applied.json()["spec"]["labels"], json!({"b": "2"}));
+    // What isn't in the schema, or there twice.
+    let check = [
+        (json!({"x": 1}), ".spec.x: field not declared in schema"),
+        (
+            json!({"parts": [{"name": "d"}, {"name": "d"}]}),
+            ".spec.parts: duplicate entries for key [name=\"d\"]",
+        ),
+    ];
+    for (spec, problem) in check {
+        let answer = apply(&hub, &path("v1"), "fieldManager=ann", &thing("v1", &spec)).await;
+        let kind = "(/a; example.com/v1, Kind=Thing)";
+        let text = format!("failed to create typed patch object {kind}: {problem}");
+        assert_eq!((answer.status.as_u16(), &answer.json()["message"]), (500, &json!(text)));
+    }
+    // When the type becomes atomic, who owned a part owns the whole.
+    define(&hub, true).await;
+    let atomic = json!({"f:spec": {"f:labels": {}, "f:parts": {}}});
+    let text = apply(&hub, &path("v1"), "fieldManager=eve&force=false", &thing("v1", &spec)).await;
+    let text = text.fails(409, "Conflict");
+    assert_eq!(
+        text,
+        "Apply failed with 3 conflicts: conflicts with \"ann\":\n- .spec.parts\nconflicts with \
+         \"bob\":\n- .spec.labels\n- .spec.parts"
+    );
+    let same = json!({"parts": [{"name": "x", "size": 1}, {"name": "y"}], "labels": {"b": "2"}});
+    let whole = apply(&hub, &path("v1"), "fieldManager=bob", &thing("v1", &same)).await;
+    let of_bob = managers(&whole);
+    let of_bob = of_bob.as_array().unwrap().iter().find(|entry| entry[0] == "bob").unwrap();
+    assert_eq!(*of_bob, json!(["bob", "Apply", atomic]));
+    hub.shutdown().await;
+}
+
+#[tokio::test]
+async fn whoever_scales_owns_the_replicas() {
+    let hub = Hub::start().await;
+    define(&hub, false).await;
+    let path = format!("{THINGS}/v1/namespaces/default/things/a");
+    let spec = json!({"replicas": 1, "labels": {"a": "1"}});
+    let created = apply(&hub, &path, "fieldManager=ann", &thing("v1", &spec)).await;
+    assert_eq!(created.status, 201, "{created:?}");
+    let scale = format!("{path}/scale?fieldManager=scaler");
+    let body = json!({"spec": {"replicas": 3}});
+    let merge = "application/merge-patch+json";
+    let scaled = hub.admin(ask(Method::PATCH, &scale, merge, &body)).await;
+    assert_eq!(scaled.json()["spec"], json!({"replicas": 3}));
+    let replicas = json!({"f:spec": {"f:replicas": {}}});
+    let labels = json!({"f:spec": {"f:labels": {"f:a": {}}}});
+    let object = hub.get(&path).await;
+    let owned = managers(&object);
+    assert!(owned.as_array().unwrap().contains(&json!(["ann", "Apply", labels])), "{owned}");
+    assert!(
+        owned.as_array().unwrap().contains(&json!(["scaler", "Update", "scale", replicas])),
+        "{owned}"
+    );
+    let text = apply(&hub, &path, "fieldManager=ann", &thing("v1", &spec)).await;
+    assert_eq!(
+        text.fails(409, "Conflict"),
+        "Apply failed with 1 conflict: conflict with \"scaler\" with subresource \"scale\" using \
+         example.com/v1: .spec.replicas"
+    );
+    let wanted = json!({
+        "apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "a"},
+        "spec": {"replicas": 5},
+    });
+    let place = format!("{path}/scale");
+    apply(&hub, &place, "fieldManager=hpa", &wanted).await.fails(409, "Conflict");
+    let forced = apply(&hub, &place, "fieldManager=hpa&force=true", &wanted).await;
+    assert_eq!(forced.json()["spec"], json!({"replicas": 5}));
+    let owned = managers(&hub.get(&path).await);
+    assert!(
+        owned.as_array().unwrap().contains(&json!(["hpa", "Apply", "scale", replicas])),
+        "{owned}"
+    );
+    hub.shutdown().await;
+}
