@@ -110,6 +110,41 @@ fn managers() -> impl Strategy<Value = Value> {
     vec(entry, 0..14).prop_map(Value::from)
 }
 
+/// Work grows with the size of bodies, and no faster than sorting does: the bound is wide because
+/// tests run without optimisation and beside others.
+#[test]
+fn the_largest_bodies_take_bounded_time() {
+    const MANY: usize = 5_000;
+    let versions = Thing::new(&TYPES["thing"], "");
+    let tracker = Tracker::new(&versions);
+    let entries: Value = (0..MANY)
+        .map(|at| {
+            json!({
+                "manager": format!("m{at}"), "operation": "Update", "fieldsType": "FieldsV1",
+                "apiVersion": format!("test.kcp.io/v{}", at % 7),
+                "fieldsV1": {"f:spec": {"f:items": {
+                    format!("k:{{\"name\":\"n{at}\"}}"): {".": {}, "f:name": {}},
+                }}},
+            })
+        })
+        .collect();
+    let items = |skip: usize| -> Value {
+        let names = (0..MANY).rev().skip(skip);
+        names.map(|at| json!({"name": format!("n{at}"), "value": at})).collect()
+    };
+    let start = Timestamp::now();
+    let mut live = thing(&json!({"items": items(0)}));
+    live["metadata"]["managedFields"] = entries;
+    let changed = thing(&json!({"items": items(1), "title": "t"}));
+    let mut updated = tracker.update(&write("eve"), Some(&live), changed.clone());
+    assert!(updated["metadata"]["managedFields"].as_array().unwrap().len() <= 10);
+    for config in [&changed, &thing(&json!({"items": items(MANY / 2)}))] {
+        updated = tracker.apply(&write("ann"), Some(&updated), config, true).unwrap();
+    }
+    let took = Timestamp::now().duration_since(start);
+    assert!(took.as_secs() < 60, "{took:?}");
+}
+
 proptest! {
     #[test]
     fn applying_twice_is_applying_once(live in spec(), config in spec()) {
