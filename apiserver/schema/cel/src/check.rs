@@ -33,6 +33,9 @@ pub(crate) struct Checked {
     pub(crate) slot_count: u32,
 }
 
+/// Parts of the largest type.
+const MAX_TYPE: usize = 1_000;
+
 struct Checker<'e> {
     env: &'e Env,
     ast: &'e mut Ast,
@@ -79,6 +82,13 @@ impl Checker<'_> {
     }
 
     fn set(&mut self, id: Id, ty: Type) {
+        // Each loop can double a type, and nothing of that kind is ever meant.
+        let ty = if ty.is_within(MAX_TYPE) {
+            ty
+        } else {
+            self.report(id, "type of the expression is too large");
+            Type::Error
+        };
         self.out.types[id as usize] = Some(ty);
     }
 

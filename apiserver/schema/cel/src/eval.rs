@@ -241,7 +241,18 @@ impl<'a, 'i> Eval<'a, 'i> {
             _ => None,
         };
         let overload = program.overload(id).map(|overload| overload.id);
-        let result = library::call(op, member, values, pattern, self.budget);
+        let mut result = library::call(op, member, values, pattern, self.budget);
+        if let (Op::Sum, [V::List(list)]) = (op, values)
+            && list.len() == 0
+        {
+            // The sum of nothing has the type of the elements, which only the overload shows.
+            result = Ok(match overload {
+                Some("list_double_sum_double") => V::Double(0.0),
+                Some("list_uint_sum_uint") => V::Uint(0),
+                Some("list_duration_sum_duration") => V::Duration(0),
+                _ => V::Int(0),
+            });
+        }
         if matches!(result, Err(EvalError::CostLimit)) {
             self.budget.charge(self.budget.remaining().saturating_add(1))?;
         }

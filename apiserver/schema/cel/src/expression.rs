@@ -15,7 +15,7 @@ use crate::functions::Overload;
 use crate::library::regexes;
 use crate::op::Op;
 use crate::types::Type;
-use crate::value::{EvalError, V, Value};
+use crate::value::{EvalError, V, Value, steps};
 
 /// Values by node; most nodes have none.
 #[derive(Debug, Default)]
@@ -157,6 +157,7 @@ impl Program {
         inputs: &[Value<'a>],
         budget: &mut Budget,
     ) -> Result<Value<'a>, EvalError> {
+        steps::begin();
         Eval::new(self, inputs, budget).run().map(Value)
     }
 

@@ -31,7 +31,7 @@ use crate::value::{EvalError, Map, NO_OVERLOAD, V};
 /// Bytes of the largest text, and elements of the largest list, that a function makes. Upstream's costs
 /// count what some functions read and not what they make; beyond this an evaluation ends as if its
 /// budget were spent.
-const MAX_TEXT: usize = 16 << 20;
+const MAX_TEXT: usize = 8 << 20;
 const MAX_ELEMENTS: usize = 4 << 20;
 
 /// Calls a function. `pattern` is the compiled pattern of a call whose pattern is a literal. Work that is

@@ -4,72 +4,23 @@
 //! its length. A syntax error ends the parse; other problems (a reserved name, a number out of range,
 //! a wrong use of a macro) are collected.
 
+mod primary;
+mod recovery;
+
 use std::sync::Arc;
 
-use crate::ast::{Ast, Entry, Id, Kind, Literal, MAX_DEPTH, StructField};
+use crate::ast::{Ast, Id, Kind, Literal, MAX_DEPTH};
 use crate::lexer::{Lexeme, Token, lex};
+use crate::macros;
 use crate::source::{CompileError, Problems};
-use crate::{literal, macros};
+
+use recovery::{STARTS, STARTS_INDEX};
 
 /// Characters that an expression may have.
 const MAX_CHARS: usize = 100_000;
 
 /// Levels of nesting, and links of a chain.
 const MAX_NESTING: u32 = 250;
-
-/// What begins an expression, in each place.
-const STARTS: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, \
-                      NUM_UINT, STRING, BYTES, IDENTIFIER}";
-const STARTS_ARGUMENT: &str = "{'[', '{', '(', ')', '.', '-', '!', 'true', 'false', 'null', \
-                               NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
-const STARTS_LIST: &str = "{'[', ']', '{', '(', '.', ',', '-', '!', '?', 'true', 'false', 'null', \
-                           NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
-const STARTS_MAP: &str = "{'[', '{', '}', '(', '.', ',', '-', '!', '?', 'true', 'false', 'null', \
-                          NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
-const STARTS_INDEX: &str = "{'[', '{', '(', '.', '-', '!', '?', 'true', 'false', 'null', \
-                            NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
-
-/// Names that no variable or function may have; fields may.
-const RESERVED: [&str; 17] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
-
-/// Whether an expression may begin with the token.
-const fn starts(token: Token) -> bool {
-    match token {
-        Token::Punct(punct) => matches!(punct.as_bytes(), b"[" | b"{" | b"(" | b"." | b"-" | b"!"),
-        Token::End | Token::In | Token::EscapedIdent => false,
-        _ => true,
-    }
-}
-
-/// Whether the token stands between two expressions.
-const fn is_operator(token: Token) -> bool {
-    match token {
-        Token::In => true,
-        Token::Punct(punct) => matches!(
-            punct.as_bytes(),
-            b"&&" | b"||" | b"==" | b"!=" | b"<" | b"<=" | b">" | b">=" | b"+" | b"*" | b"/" | b"%"
-        ),
-        _ => false,
-    }
-}
 
 /// The error is reported already.
 #[derive(Debug, Clone, Copy)]
@@ -171,57 +122,6 @@ impl Parser<'_> {
         if token.token == Token::End { "<EOF>".to_owned() } else { self.text_of(token).to_owned() }
     }
 
-    fn expect(&mut self, punct: &'static str, expecting: &str) -> Parsed<Lexeme> {
-        if let Some(token) = self.accept(punct) {
-            return Ok(token);
-        }
-        let found = self.peek();
-        let shown = self.shown(found);
-        self.problems.add(
-            found.start,
-            format_args!("Syntax error: mismatched input '{shown}' expecting {expecting}"),
-        );
-        Err(Stop)
-    }
-
-    /// The same where upstream gets over one token: a wrong one before it is left out, a missing one is
-    /// taken for given when what follows fits.
-    fn expect_or_mend(&mut self, punct: &'static str, expecting: &str) -> Parsed<Lexeme> {
-        let found = self.peek();
-        if self.is(punct) {
-            return Ok(self.advance());
-        }
-        let shown = self.shown(found);
-        let is_next = matches!(self.peek_at(1).token, Token::Punct(next) if next == punct);
-        if is_next && found.token != Token::End {
-            self.problems.add(
-                found.start,
-                format_args!("Syntax error: extraneous input '{shown}' expecting {expecting}"),
-            );
-            self.advance();
-            return Ok(self.advance());
-        }
-        let outer = self.open.len().checked_sub(2).and_then(|at| self.open.get(at));
-        let fits = match (punct, outer) {
-            (":", _) => starts(found.token),
-            (_, None) => found.token == Token::End,
-            (_, Some(outer)) => matches!(found.token, Token::Punct(found) if found == *outer),
-        };
-        if !fits || expecting.starts_with('{') {
-            return self.expect(punct, expecting);
-        }
-        self.problems
-            .add(found.start, format_args!("Syntax error: missing '{punct}' at '{shown}'"));
-        Ok(found)
-    }
-
-    /// Reports what stands after a whole expression.
-    fn unexpected_end(&mut self, found: Lexeme) {
-        let kind = if self.peek_at(1).token == Token::End { "extraneous" } else { "mismatched" };
-        let message = format!("Syntax error: {kind} input '{}' expecting <EOF>", self.shown(found));
-        self.problems.add(found.start, message);
-    }
-
     fn too_deep(&mut self) {
         self.problems
             .add_nowhere(format_args!("expression recursion limit exceeded: {MAX_NESTING}"));
@@ -258,13 +158,6 @@ impl Parser<'_> {
     fn expr_where(&mut self, expecting: &'static str) -> Parsed {
         self.expecting = Some((self.at, expecting));
         self.expr()
-    }
-
-    /// The end of a bracket.
-    fn close(&mut self, punct: &'static str, expecting: &str) -> Parsed<()> {
-        self.expect_or_mend(punct, expecting)?;
-        self.open.pop();
-        Ok(())
     }
 
     fn conditional(&mut self) -> Parsed {
@@ -469,204 +362,6 @@ impl Parser<'_> {
                 Err(Stop)
             }
         }
-    }
-
-    fn arguments(&mut self) -> Parsed<Vec<Id>> {
-        let mut args = Vec::new();
-        if self.accept(")").is_some() {
-            return Ok(args);
-        }
-        self.open.push(")");
-        // One wrong token before the end of an empty list is left out.
-        let first = self.peek();
-        if matches!(self.peek_at(1).token, Token::Punct(")")) && !starts(first.token) {
-            let shown = self.shown(first);
-            self.problems.add(
-                first.start,
-                format_args!(
-                    "Syntax error: extraneous input '{shown}' expecting {STARTS_ARGUMENT}"
-                ),
-            );
-            self.advance();
-            self.close(")", "')'")?;
-            return Ok(args);
-        }
-        let mut expecting = STARTS_ARGUMENT;
-        loop {
-            args.push(self.expr_where(expecting)?);
-            expecting = STARTS;
-            if self.accept(",").is_none() {
-                self.close(")", "')'")?;
-                return Ok(args);
-            }
-        }
-    }
-
-    fn primary(&mut self) -> Parsed {
-        let token = self.advance();
-        match token.token {
-            Token::Punct("(") => {
-                self.open.push(")");
-                let inner = self.expr()?;
-                self.close(")", "')'")?;
-                Ok(inner)
-            }
-            Token::Punct("[") => self.list(token.start),
-            Token::Punct("{") => self.map(token.start),
-            Token::Punct("-") => {
-                let number = self.advance();
-                self.number(token.start, number, true)
-            }
-            Token::Punct(".") if self.peek().token == Token::Ident => {
-                let name = self.advance();
-                self.name(token.start, name, ".")
-            }
-            Token::Ident => self.name(token.start, token, ""),
-            Token::Int | Token::Uint | Token::Float => self.number(token.start, token, false),
-            Token::String | Token::Bytes => Ok(self.string(token)),
-            Token::True => Ok(self.literal(token.start, Literal::Bool(true))),
-            Token::False => Ok(self.literal(token.start, Literal::Bool(false))),
-            Token::Null => Ok(self.literal(token.start, Literal::Null)),
-            _ => self.no_primary(token),
-        }
-    }
-
-    /// Reports a token that begins no expression. One before an expression is left out, and an operator
-    /// is taken for one without its left side, as upstream recovers.
-    fn no_primary(&mut self, token: Lexeme) -> Parsed {
-        let recovers = token.token != Token::End && starts(self.peek().token);
-        let kind = if recovers { "extraneous" } else { "mismatched" };
-        let expecting = match self.expecting {
-            Some((at, expecting)) if at + 1 == self.at => expecting,
-            _ => STARTS,
-        };
-        let message =
-            format!("Syntax error: {kind} input '{}' expecting {expecting}", self.shown(token));
-        self.problems.add(token.start, message);
-        if recovers {
-            return self.primary();
-        }
-        if is_operator(token.token) {
-            self.at -= 1;
-            return Ok(self.ast.add(token.start, Kind::Nothing));
-        }
-        Err(Stop)
-    }
-
-    fn name(&mut self, at: u32, token: Lexeme, dot: &str) -> Parsed {
-        let text = self.text_of(token);
-        let name: Arc<str> = format!("{dot}{text}").into();
-        let reserved = RESERVED.contains(&text);
-        if let Some(open) = self.accept("(") {
-            let args = self.arguments()?;
-            if reserved {
-                return Ok(self.report(at, format_args!("reserved identifier: {name}")));
-            }
-            return Ok(self.call(open.start, &name, &args));
-        }
-        if reserved {
-            return Ok(self.report(at, format_args!("reserved identifier: {name}")));
-        }
-        Ok(self.ast.add(token.start, Kind::Ident(name)))
-    }
-
-    fn number(&mut self, at: u32, token: Lexeme, negative: bool) -> Parsed {
-        let text = self.text_of(token);
-        let (value, kind) = match token.token {
-            Token::Int => (literal::int(text, negative), "int"),
-            Token::Uint => (literal::uint(text), "uint"),
-            _ => (literal::double(text, negative), "double"),
-        };
-        Ok(match value {
-            Some(value) => self.literal(at, value),
-            None => self.report(at, format_args!("invalid {kind} literal")),
-        })
-    }
-
-    fn string(&mut self, token: Lexeme) -> Id {
-        let text = self.text_of(token);
-        let value = if token.token == Token::Bytes {
-            literal::bytes(text.get(1..).unwrap_or_default()).map(Literal::Bytes)
-        } else {
-            literal::string(text).map(Literal::String)
-        };
-        match value {
-            Ok(value) => self.literal(token.start, value),
-            Err(message) => self.report(token.start, message),
-        }
-    }
-
-    fn literal(&mut self, at: u32, value: Literal) -> Id {
-        self.ast.add(at, Kind::Literal(value))
-    }
-
-    fn list(&mut self, at: u32) -> Parsed {
-        let mut elements = Vec::new();
-        let mut optional = Vec::new();
-        let mut expecting = STARTS_LIST;
-        self.open.push("]");
-        while !self.ends("]", elements.is_empty())? {
-            let is_optional = self.accept("?").is_some();
-            optional.push(is_optional);
-            elements.push(self.expr_where(if is_optional { STARTS } else { expecting })?);
-            expecting = STARTS;
-            if self.accept(",").is_none() {
-                self.close("]", "{']', ','}")?;
-                break;
-            }
-        }
-        Ok(self.ast.add(at, Kind::List { elements: elements.into(), optional: optional.into() }))
-    }
-
-    /// Whether a list, map or structure ends here: after nothing, a lone comma, or a last comma.
-    fn ends(&mut self, punct: &'static str, empty: bool) -> Parsed<bool> {
-        let quoted = format!("'{punct}'");
-        let lone = empty && self.accept(",").is_some();
-        let last = !empty && (self.is(",") || self.peek().token == Token::End);
-        if self.is(punct) || lone || last {
-            self.close(punct, &quoted)?;
-            return Ok(true);
-        }
-        Ok(false)
-    }
-
-    fn map(&mut self, at: u32) -> Parsed {
-        let mut entries = Vec::new();
-        let mut expecting = STARTS_MAP;
-        self.open.push("}");
-        while !self.ends("}", entries.is_empty())? {
-            let optional = self.accept("?").is_some();
-            let key = self.expr_where(if optional { STARTS } else { expecting })?;
-            expecting = STARTS;
-            self.expect_or_mend(":", "':'")?;
-            let value = self.expr()?;
-            entries.push(Entry { key, value, optional });
-            if self.accept(",").is_none() {
-                self.close("}", "{'}', ','}")?;
-                break;
-            }
-        }
-        Ok(self.ast.add(at, Kind::Map(entries.into())))
-    }
-
-    /// A structure; `name` is the chain of names before the brace.
-    fn structure(&mut self, name: Id) -> Parsed {
-        let at = self.advance().start;
-        let name: Arc<str> = self.ast.qualified_name(name).unwrap_or_default().into();
-        let mut fields = Vec::new();
-        self.open.push("}");
-        while !self.ends("}", fields.is_empty())? {
-            let optional = self.accept("?").is_some();
-            let (_, field) = self.field_name()?;
-            let colon = self.expect_or_mend(":", "':'")?;
-            let value = self.expr()?;
-            fields.push(StructField { at: colon.start, name: field, value, optional });
-            if self.accept(",").is_none() {
-                self.close("}", "{'}', ','}")?;
-                break;
-            }
-        }
-        Ok(self.ast.add(at, Kind::Struct { name, fields: fields.into() }))
     }
 
     // === nodes ===

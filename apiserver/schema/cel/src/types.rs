@@ -106,6 +106,24 @@ impl Type {
         Self::Optional(Arc::new(inner))
     }
 
+    /// Whether the type has at most `parts` parts; types share parts, so counting all may take for ever.
+    pub(crate) fn is_within(&self, parts: usize) -> bool {
+        let mut left = parts;
+        let mut open = vec![self];
+        while let Some(ty) = open.pop() {
+            let Some(rest) = left.checked_sub(1) else { return false };
+            left = rest;
+            match ty {
+                Self::List(inner) | Self::Optional(inner) | Self::Type(Some(inner)) => {
+                    open.push(inner);
+                }
+                Self::Map(entry) => open.extend([&entry.0, &entry.1]),
+                _ => {}
+            }
+        }
+        true
+    }
+
     /// Whether the checker leaves the type open.
     pub const fn is_dyn(&self) -> bool {
         matches!(self, Self::Dyn)

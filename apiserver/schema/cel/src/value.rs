@@ -7,6 +7,7 @@ mod equal;
 mod from_json;
 mod list;
 mod map;
+pub(crate) mod steps;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use crate::library::semver::Semver;
 use crate::library::url::Url;
 use crate::types::{Opaque, Type};
 
-pub(crate) use equal::{compare, equal, json_equal};
+pub(crate) use equal::{compare, equal};
 pub(crate) use list::List;
 pub use map::Record;
 pub(crate) use map::{Key, Map};

@@ -220,6 +220,12 @@ fn hostile_texts_are_bounded() {
         format!("'a'.matches('{}')", repeat("a{1000}", 10_000)),
         format!("'a'.matches('{}{}')", repeat("(", 1_000), repeat("{1000})", 1_000)),
         "lists.range(9223372036854775807)".to_owned(),
+        format!("[1]{}", repeat(".map(x, {x: x})", 60)),
+        format!("[[1]]{}", repeat(".map(x, [x, x])", 200)),
+        format!("dyn([1]){}.sum()", repeat(".map(x, dyn([x, x]))", 60)),
+        format!("'%s'.format([dyn([1]){}])", repeat(".map(x, dyn([x, x]))", 60)),
+        format!("dyn([1]){0} == dyn([1]){0}", repeat(".map(x, dyn([x, x]))", 60)),
+        format!("dyn([1]){}.isSorted()", repeat(".map(x, dyn({'a': x, 'b': x}))", 60)),
         "'%.999999999f'.format([1.0])".to_owned(),
         "lists.range(1000).map(x, lists.range(1000)).flatten().distinct()".to_owned(),
     ];

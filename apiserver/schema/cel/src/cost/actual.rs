@@ -3,7 +3,7 @@
 use crate::cost::{CHECK, REGEX, REQUIREMENT, SELECTOR, TRAVERSAL, scale};
 use crate::library::named_format::NamedFormat;
 use crate::op::Op;
-use crate::value::V;
+use crate::value::{V, steps};
 
 /// The cost of a call. `overload` is the one that the checker found, if it found just one; `result` is
 /// none if the call failed.
@@ -208,18 +208,22 @@ fn standard(op: Op, overload: Option<&str>, args: &[V<'_>]) -> u64 {
     }
 }
 
-/// Cost of reading a value with all that is in it.
+/// Cost of reading a value with all that is in it. A walk that is too long costs more than there is.
 fn tree(value: &V<'_>) -> u64 {
+    if steps::take(1).is_err() {
+        return u64::MAX;
+    }
+    let sum = |sum: u64, cost: u64| sum.saturating_add(cost);
     match value {
         V::String(text) => (text.len() as f64 * TRAVERSAL) as u64,
         V::Bytes(bytes) => (bytes.len() as f64 * TRAVERSAL) as u64,
-        V::List(list) => list.iter().map(|item| item.map_or(1, |item| tree(&item))).sum(),
+        V::List(list) => list.iter().map(|item| item.map_or(1, |item| tree(&item))).fold(0, sum),
         V::Map(map) => {
             let entry = |key: &V<'_>| match map.get(key) {
-                Ok(Some(value)) => tree(key) + tree(&value),
+                Ok(Some(value)) => tree(key).saturating_add(tree(&value)),
                 _ => tree(key),
             };
-            map.keys().iter().map(entry).sum()
+            map.keys().iter().map(entry).fold(0, sum)
         }
         _ => 1,
     }

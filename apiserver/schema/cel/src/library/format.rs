@@ -2,7 +2,7 @@
 
 use crate::eval::Evaluated;
 use crate::library::{MAX_TEXT, convert, time};
-use crate::value::{EvalError, V};
+use crate::value::{EvalError, V, steps};
 
 /// Digits behind the point when a clause doesn't say.
 const DEFAULT_PRECISION: usize = 6;
@@ -101,7 +101,9 @@ pub(super) fn call<'a>(args: &[V<'a>]) -> Evaluated<'a> {
                 }
                 let value = values.get(at)?;
                 at += 1;
-                let text = apply(clause, &value).ok_or_else(|| {
+                let text = apply(clause, &value);
+                steps::take(0)?;
+                let text = text.ok_or_else(|| {
                     EvalError::failed(clause_error(clause.letter, value.type_name()))
                 })?;
                 out.push_str(&text);
@@ -225,8 +227,12 @@ fn superscript(exponent: &str) -> String {
     exponent.chars().map(raised).collect()
 }
 
-/// The text of a value for `%s`.
+/// Steps that each part of a value counts when it is written, so that texts stay small.
+const STEPS: u64 = 100;
+
+/// The text of a value for `%s`; none for values that have none, and when the walk is too long.
 fn string(value: &V<'_>) -> Option<String> {
+    steps::take(STEPS).ok()?;
     Some(match value {
         V::Null => "null".to_owned(),
         V::Bool(value) => value.to_string(),
@@ -302,8 +308,18 @@ pub(crate) fn display(value: &V<'_>) -> String {
     string(value).unwrap_or_else(|| value.type_name().to_owned())
 }
 
+/// Parts of a value that its text shows.
+const MAX_RENDERED: usize = 10_000;
+
 /// A value as text that shows its type.
 pub(crate) fn render(value: &V<'_>) -> String {
+    let mut left = MAX_RENDERED;
+    render_within(value, &mut left)
+}
+
+fn render_within(value: &V<'_>, left: &mut usize) -> String {
+    let Some(rest) = left.checked_sub(1) else { return "…".to_owned() };
+    *left = rest;
     let text = |text: &str| serde_json::Value::from(text).to_string();
     match value {
         V::Null => "null".to_owned(),
@@ -320,7 +336,7 @@ pub(crate) fn render(value: &V<'_>) -> String {
         V::Timestamp(timestamp) => format!("timestamp({})", timestamp.utc()),
         V::Type(ty) => format!("type({})", ty.runtime_name()),
         V::Optional(None) => "optional.none".to_owned(),
-        V::Optional(Some(value)) => format!("optional({})", render(value)),
+        V::Optional(Some(value)) => format!("optional({})", render_within(value, left)),
         V::Quantity(quantity) => format!("quantity({quantity})"),
         V::Ip(address) => format!("ip({address})"),
         V::Cidr(cidr) => format!("cidr({cidr})"),
@@ -328,7 +344,7 @@ pub(crate) fn render(value: &V<'_>) -> String {
         V::Semver(version) => format!("semver({version})"),
         V::List(list) => {
             let items = list.iter().map(|item| match item {
-                Ok(item) => render(&item),
+                Ok(item) => render_within(&item, left),
                 Err(error) => format!("error({error})"),
             });
             format!("[{}]", items.collect::<Vec<_>>().join(", "))
@@ -337,7 +353,11 @@ pub(crate) fn render(value: &V<'_>) -> String {
             let mut entries = Vec::new();
             for key in map.keys() {
                 if let Ok(Some(value)) = map.get(&key) {
-                    entries.push(format!("{}: {}", render(&key), render(&value)));
+                    entries.push(format!(
+                        "{}: {}",
+                        render_within(&key, left),
+                        render_within(&value, left)
+                    ));
                 }
             }
             entries.sort();

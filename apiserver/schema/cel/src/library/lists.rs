@@ -178,8 +178,6 @@ fn sum<'a>(list: &List<'a>) -> Evaluated<'a> {
             None => item,
         });
     }
-    // The sum of nothing has the type of the elements, which an empty list doesn't show; all zeros are
-    // equal but that of durations.
     Ok(total.unwrap_or(V::Int(0)))
 }
 

@@ -4,10 +4,11 @@ use std::cmp::Ordering;
 
 use serde_json::Value as Json;
 
-use crate::value::{EvalError, V};
+use crate::value::{EvalError, V, steps};
 
 /// Whether two values are equal.
 pub(crate) fn equal<'a>(a: &V<'a>, b: &V<'a>) -> Result<bool, EvalError> {
+    steps::take(1)?;
     Ok(match (a, b) {
         (V::Null, V::Null) => true,
         (V::Bool(a), V::Bool(b)) => a == b,
@@ -78,7 +79,33 @@ fn with_double(int: f64, double: f64, (min, max): (f64, f64)) -> Option<Ordering
     int.partial_cmp(&double)
 }
 
-/// Whether two pieces of JSON are equal.
-pub(crate) fn json_equal(a: &Json, b: &Json) -> bool {
-    a == b
+/// Whether two pieces of JSON are equal. The recursion ends with the depth of JSON.
+pub(crate) fn json_equal(a: &Json, b: &Json) -> Result<bool, EvalError> {
+    steps::take(1)?;
+    match (a, b) {
+        (Json::Array(a), Json::Array(b)) => {
+            if a.len() != b.len() {
+                return Ok(false);
+            }
+            for (a, b) in a.iter().zip(b) {
+                if !json_equal(a, b)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        (Json::Object(a), Json::Object(b)) => {
+            if a.len() != b.len() {
+                return Ok(false);
+            }
+            for (name, a) in a {
+                match b.get(name) {
+                    Some(b) if json_equal(a, b)? => {}
+                    _ => return Ok(false),
+                }
+            }
+            Ok(true)
+        }
+        (a, b) => Ok(a == b),
+    }
 }

@@ -1,11 +1,12 @@
 //! Lists: of JSON with its declared type, or of values.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
 
 use crate::decl::{DeclType, ListSemantics};
-use crate::value::{EvalError, V, equal, json_equal};
+use crate::value::{EvalError, V, equal};
 
 /// A list.
 #[derive(Clone, Debug)]
@@ -80,9 +81,11 @@ impl<'a> List<'a> {
     fn union(self, other: &Self) -> Result<Self, EvalError> {
         let semantics = self.semantics();
         let mut items = self.to_vec()?;
+        let mut seen = Seen::of(&items, None);
         for item in other.iter() {
             let item = item?;
-            if !contains(&items, &item)? {
+            if seen.find(&items, &item, None)?.is_none() {
+                seen.add(&item, None, items.len());
                 items.push(item);
             }
         }
@@ -93,11 +96,15 @@ impl<'a> List<'a> {
     fn merge(self, other: &Self, keys: &[Box<str>]) -> Result<Self, EvalError> {
         let semantics = self.semantics();
         let mut items = self.to_vec()?;
+        let mut seen = Seen::of(&items, Some(keys));
         for item in other.iter() {
             let item = item?;
-            match items.iter().position(|old| same_keys(old, &item, keys)) {
+            match seen.find(&items, &item, Some(keys))? {
                 Some(at) => items[at] = item,
-                None => items.push(item),
+                None => {
+                    seen.add(&item, Some(keys), items.len());
+                    items.push(item);
+                }
             }
         }
         Ok(Self::Owned { items: Arc::new(items), semantics })
@@ -129,8 +136,9 @@ impl<'a> List<'a> {
             }
             ListSemantics::Set => {
                 let items = self.to_vec()?;
+                let seen = Seen::of(&items, None);
                 for item in other.iter() {
-                    if !contains(&items, &item?)? {
+                    if seen.find(&items, &item?, None)?.is_none() {
                         return Ok(false);
                     }
                 }
@@ -138,13 +146,12 @@ impl<'a> List<'a> {
             }
             ListSemantics::Map(keys) => {
                 let items = self.to_vec()?;
+                let seen = Seen::of(&items, Some(keys));
                 for item in other.iter() {
                     let item = item?;
-                    let Some(mine) = items.iter().rfind(|old| same_keys(old, &item, keys)) else {
-                        return Ok(false);
-                    };
-                    if !equal(mine, &item)? {
-                        return Ok(false);
+                    match seen.find(&items, &item, Some(keys))? {
+                        Some(at) if equal(&items[at], &item)? => {}
+                        _ => return Ok(false),
                     }
                 }
                 Ok(true)
@@ -153,21 +160,64 @@ impl<'a> List<'a> {
     }
 }
 
-fn contains<'a>(items: &[V<'a>], item: &V<'a>) -> Result<bool, EvalError> {
-    for other in items {
-        if equal(other, item)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+/// Where items of a set or list-map stand: by their value, or by those of their keys.
+struct Seen {
+    places: HashMap<String, usize>,
 }
 
-/// Whether two items of a list-map are the same item. Keys are scalars in JSON.
-fn same_keys(a: &V<'_>, b: &V<'_>, keys: &[Box<str>]) -> bool {
-    let (V::Map(a), V::Map(b)) = (a, b) else { return false };
-    keys.iter().all(|key| match (a.raw(key), b.raw(key)) {
-        (Some(a), Some(b)) => json_equal(a, b),
-        (None, None) => true,
-        _ => false,
-    })
+impl Seen {
+    fn of(items: &[V<'_>], keys: Option<&[Box<str>]>) -> Self {
+        let mut seen = Self { places: HashMap::with_capacity(items.len()) };
+        for (at, item) in items.iter().enumerate() {
+            seen.add(item, keys, at);
+        }
+        seen
+    }
+
+    fn add(&mut self, item: &V<'_>, keys: Option<&[Box<str>]>, at: usize) {
+        if let Some(text) = identity(item, keys) {
+            self.places.insert(text, at);
+        }
+    }
+
+    /// The place of the same item; values that have no identity as text are searched.
+    fn find<'a>(
+        &self,
+        items: &[V<'a>],
+        item: &V<'a>,
+        keys: Option<&[Box<str>]>,
+    ) -> Result<Option<usize>, EvalError> {
+        if let Some(text) = identity(item, keys) {
+            return Ok(self.places.get(&text).copied());
+        }
+        if keys.is_some() {
+            return Ok(None);
+        }
+        for (at, other) in items.iter().enumerate() {
+            if equal(other, item)? {
+                return Ok(Some(at));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// A text that only equal scalars, or items of equal keys, share.
+fn identity(item: &V<'_>, keys: Option<&[Box<str>]>) -> Option<String> {
+    let Some(keys) = keys else {
+        return match item {
+            V::String(text) => Some(format!("s{}", &**text)),
+            V::Bool(value) => Some(format!("b{value}")),
+            V::Int(value) => Some(format!("n{value}")),
+            _ => None,
+        };
+    };
+    let V::Map(map) = item else { return None };
+    let mut text = String::new();
+    for key in keys {
+        // JSON has no zero bytes.
+        text.push_str(&map.raw(key).unwrap_or(&Json::Null).to_string());
+        text.push('\0');
+    }
+    Some(text)
 }

@@ -1,14 +1,15 @@
 //! Maps and structures: of JSON with its declared type, of values, or asked of the caller.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::{Map as JsonMap, Value as Json};
 
-use crate::decl::{DeclType, ObjectType, Shape};
+use crate::decl::{DeclType, Field, ObjectType, Shape};
 use crate::types::Type;
-use crate::value::{EvalError, Text, V, Value, equal, json_equal};
+use crate::value::equal::json_equal;
+use crate::value::{EvalError, Text, V, Value, equal};
 
 /// A structure whose fields the caller finds when an expression asks for them, such as the lazily
 /// evaluated `variables` of an admission policy.
@@ -153,7 +154,7 @@ impl<'a> Map<'a> {
         match self {
             Self::Json { map, decl } => match decl.shape() {
                 Shape::Object(object) => {
-                    let set = |field: &&crate::decl::Field| map.contains_key(field.json_name());
+                    let set = |field: &&Field| map.contains_key(field.json_name());
                     object.fields().iter().filter(set).map(|f| V::string(&*f.name)).collect()
                 }
                 _ => map.keys().map(|key| V::String(Text::Borrowed(key))).collect(),
@@ -225,10 +226,14 @@ impl<'a> Map<'a> {
                 return Ok(false);
             }
         }
-        let known = |name: &str| object.fields().iter().any(|field| field.json_name() == name);
-        let differs = |(name, value): (&String, &Json)| {
-            !known(name) && b.get(name).is_some_and(|other| !json_equal(value, other))
-        };
-        Ok(!a.iter().any(differs))
+        let known: HashSet<&str> = object.fields().iter().map(Field::json_name).collect();
+        for (name, value) in a.iter().filter(|(name, _)| !known.contains(name.as_str())) {
+            if let Some(other) = b.get(name)
+                && !json_equal(value, other)?
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }

@@ -39,13 +39,15 @@ fn collect(place: Place<'_>, decl: Option<&Arc<DeclType>>, rules: &mut Rules) {
         rules.sites.insert(place.key(), site);
     }
     let declared = |part: Node<'_>| declare(part, part.is_embedded(), "selfType");
-    if let Some(items) = node.items() {
+    if let Some(items) = node.items().filter(|items| items.has_rules()) {
         collect(Place::part(items), declared(items).as_ref(), rules);
     }
-    if let Additional::Of(values) = node.additional() {
+    if let Additional::Of(values) = node.additional()
+        && values.has_rules()
+    {
         collect(Place::part(values), declared(values).as_ref(), rules);
     }
-    for (_, field) in node.properties() {
+    for (_, field) in node.properties().filter(|(_, field)| field.has_rules()) {
         // Rules of a field that expressions can't see are left out.
         if let Some(decl) = declared(field) {
             collect(Place::part(field), Some(&decl), rules);
