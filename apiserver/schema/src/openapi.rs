@@ -23,12 +23,14 @@ mod parameters;
 mod paths;
 mod swagger;
 
+use std::collections::HashSet;
+
 use machinery::GroupVersion;
 use serde_json::{Map, Value, json};
 
 use crate::resource::ResourceDef;
 use crate::types::Types;
-use custom::Definitions;
+use custom::Form;
 
 pub use gnostic::{v2_protobuf, v3_protobuf};
 
@@ -36,19 +38,25 @@ pub use gnostic::{v2_protobuf, v3_protobuf};
 /// are refused long before.
 const MAX_DEPTH: usize = 64;
 
+/// A resource, and what it is known by.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// The resource.
+    pub def: &'a ResourceDef,
+    /// The CustomResourceDefinition that it comes from, in JSON; nothing for a built-in one. A
+    /// custom one without is published as an object of which nothing is known.
+    pub crd: Option<&'a Value>,
+}
+
 /// The OpenAPI v3 document of one group version: the paths of its resources, and the schemas that
-/// they refer to, directly or not.
-///
-/// `crds` are the CustomResourceDefinitions of the resources that aren't built in, in JSON, in any
-/// order; those of others are ignored. A resource whose definition is missing is published as an
-/// object of which nothing is known.
+/// they refer to, directly or not. Resources that the version doesn't serve are left out.
 ///
 /// Costs some milliseconds; callers keep the result.
-pub fn v3(gv: &GroupVersion, resources: &[&ResourceDef], crds: &[&Value], types: &Types) -> Value {
-    let definitions = Definitions::new(crds);
-    let paths = paths::of_version(gv, resources, &definitions, types);
-    let custom = definitions.components(gv, resources, types, custom::Form::V3);
-    let schemas = components::used_by(&paths, custom, types);
+pub fn v3(gv: &GroupVersion, sources: &[Source<'_>], types: &Types) -> Value {
+    let sources = of_version(gv, sources);
+    let paths = paths::of_version(gv, &sources, types);
+    let schemas =
+        components::used_by(&paths, custom::components(gv, &sources, types, Form::V3), types);
     json!({
         "openapi": "3.0.0",
         "info": info(),
@@ -63,17 +71,15 @@ pub fn v3(gv: &GroupVersion, resources: &[&ResourceDef], crds: &[&Value], types:
 /// The OpenAPI v2 document of everything that a logical cluster serves; see [`v3`].
 ///
 /// Costs tens of milliseconds; callers keep the result.
-pub fn v2(resources: &[&ResourceDef], crds: &[&Value], types: &Types) -> Value {
-    let definitions = Definitions::new(crds);
+pub fn v2(sources: &[Source<'_>], types: &Types) -> Value {
     let mut paths = Map::new();
     let mut custom = Map::new();
-    for gv in versions(resources) {
-        let of_version: Vec<&ResourceDef> =
-            resources.iter().copied().filter(|def| serves(def, &gv)).collect();
-        if let Value::Object(found) = paths::of_version(&gv, &of_version, &definitions, types) {
+    for gv in versions(sources) {
+        let sources = of_version(&gv, sources);
+        if let Value::Object(found) = paths::of_version(&gv, &sources, types) {
             paths.extend(found);
         }
-        custom.extend(definitions.components(&gv, &of_version, types, custom::Form::V2));
+        custom.extend(custom::components(&gv, &sources, types, Form::V2));
     }
     let paths = Value::Object(paths);
     let schemas = components::used_by(&paths, custom, types);
@@ -90,10 +96,10 @@ pub fn v2(resources: &[&ResourceDef], crds: &[&Value], types: &Types) -> Value {
 }
 
 /// The group versions that these resources are served in, in their order.
-fn versions(resources: &[&ResourceDef]) -> Vec<GroupVersion> {
-    let mut known = std::collections::HashSet::new();
+fn versions(sources: &[Source<'_>]) -> Vec<GroupVersion> {
+    let mut known = HashSet::new();
     let mut versions = Vec::new();
-    for def in resources {
+    for Source { def, .. } in sources {
         for version in def.versions.iter().filter(|version| version.served) {
             if known.insert((&*def.group, &*version.name)) {
                 versions.push(GroupVersion::new(&def.group, &version.name));
@@ -103,8 +109,12 @@ fn versions(resources: &[&ResourceDef]) -> Vec<GroupVersion> {
     versions
 }
 
-fn serves(def: &ResourceDef, gv: &GroupVersion) -> bool {
-    def.group == gv.group && def.version(&gv.version).is_some_and(|version| version.served)
+fn of_version<'a>(gv: &GroupVersion, sources: &[Source<'a>]) -> Vec<Source<'a>> {
+    let serves = |source: &&Source<'_>| {
+        let version = source.def.version(&gv.version);
+        source.def.group == gv.group && version.is_some_and(|version| version.served)
+    };
+    sources.iter().filter(serves).copied().collect()
 }
 
 fn info() -> Value {

@@ -48,6 +48,17 @@ impl Document {
         Self { body, media_type, hash, compressed: OnceLock::new() }
     }
 
+    /// A document in another encoding than that whose hash it has.
+    pub(crate) fn encoded(body: Vec<u8>, media_type: &'static str, hash: &str) -> Self {
+        let (body, hash) = (Bytes::from(body), Some(hash.to_owned()));
+        Self { body, media_type, hash, compressed: OnceLock::new() }
+    }
+
+    /// The bytes of memory that it takes.
+    pub(crate) fn size(&self) -> usize {
+        self.body.len() + self.compressed.get().map_or(0, Bytes::len)
+    }
+
     /// The hash of the body; empty without one.
     pub(crate) fn hash(&self) -> &str {
         self.hash.as_deref().unwrap_or_default()

@@ -5,12 +5,13 @@ mod verbs;
 
 use bytes::Bytes;
 use http::header::ALLOW;
-use http::{HeaderValue, Method, Response};
+use http::{HeaderMap, HeaderValue, Method, Response};
 use machinery::GroupResource;
 
 use super::body::Body;
 use super::negotiate::{self, Offers, Shape};
 use super::{App, Call, Seen, json, not_found_page, status, text, version};
+use crate::openapi::Surface;
 use crate::registry::{ClusterScope, Error, Reason};
 
 impl App {
@@ -38,6 +39,7 @@ impl App {
             "/version" => Some(json(version::version())),
             "/metrics" => self.metrics_page(call),
             "/api" | "/apis" => Some(self.discovery_root(call, path)?),
+            "/openapi/v2" => Some(self.openapi.whole(&self.surface(call), headers(call)).await?),
             _ if path.starts_with("/openapi/v3") => self.openapi_page(call, path).await?,
             _ => match path.strip_prefix("/api/").or_else(|| path.strip_prefix("/apis/")) {
                 Some(rest) => match self.discovery_page(call, path)? {
@@ -72,7 +74,9 @@ impl App {
                 }
             }
         }
-        for fixed in ["/healthz", "/livez", "/metrics", "/openapi/v3", "/readyz", "/version"] {
+        for fixed in
+            ["/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
+        {
             paths.push(fixed.to_owned());
         }
         paths.sort_unstable();
@@ -124,19 +128,27 @@ impl App {
         call: Call<'_>,
         path: &str,
     ) -> Result<Option<Response<Body>>, Error> {
-        let resources = self.catalog.resources(&call.info.cluster);
-        let (headers, uri) = (&call.parts.headers, &call.parts.uri);
         let Some(rest) = path.strip_prefix("/openapi/v3") else { return Ok(None) };
+        let surface = self.surface(call);
         if rest.is_empty() {
-            return self.openapi.index(&resources, headers).await.map(Some);
+            return self.openapi.index(&surface, headers(call)).await.map(Some);
         }
         let Some(rest) = rest.strip_prefix('/') else { return Ok(None) };
-        self.openapi.page(&resources, rest, call.query.get("hash"), uri, headers).await
+        let (hash, uri) = (call.query.get("hash"), &call.parts.uri);
+        self.openapi.page(&surface, rest, hash, uri, headers(call)).await
+    }
+
+    fn surface(&self, call: Call<'_>) -> Surface {
+        Surface::of(&self.catalog, &call.info.cluster)
     }
 
     fn documents(&self, scope: &ClusterScope) -> std::sync::Arc<crate::discovery::Documents> {
         self.discovery.documents(&self.catalog.resources(scope))
     }
+}
+
+fn headers<'a>(call: Call<'a>) -> &'a HeaderMap {
+    &call.parts.headers
 }
 
 /// The answer to a method that the path does not have; `error` says more than the usual text.

@@ -26,7 +26,9 @@ async fn everything_else_is_forbidden_to_strangers() {
         let answer = hub.ask(Who::Anonymous, ask).await;
         assert_eq!(answer.fails(403, "Forbidden"), message);
     };
-    for path in ["/", "/api", "/apis", "/metrics", "/openapi/v3", "/nothing", "/readyzz"] {
+    for path in
+        ["/", "/api", "/apis", "/metrics", "/openapi/v2", "/openapi/v3", "/nothing", "/readyzz"]
+    {
         let text = format!("forbidden: User \"system:anonymous\" cannot get path \"{path}\"");
         check(Ask::get(path), &text).await;
     }

@@ -3,11 +3,10 @@
 mod known;
 mod schema;
 
-use std::collections::HashMap;
-
 use machinery::GroupVersion;
 use serde_json::{Map, Value, json};
 
+use super::Source;
 use super::components::reference;
 use super::descriptions::common;
 use crate::crd;
@@ -29,12 +28,6 @@ pub(super) enum Form {
     V2,
 }
 
-/// The definitions of custom types.
-pub(super) struct Definitions<'c> {
-    /// By group and plural name.
-    crds: HashMap<(&'c str, &'c str), &'c Value>,
-}
-
 /// One version of a custom type.
 pub(super) struct Custom<'a> {
     pub(super) def: &'a ResourceDef,
@@ -48,28 +41,29 @@ pub(super) struct Custom<'a> {
     pub(super) list_name: String,
 }
 
-// === impl Definitions ===
-
-impl<'c> Definitions<'c> {
-    pub(super) fn new(crds: &[&'c Value]) -> Self {
-        let key = |crd: &'c Value| {
-            let accepted = crd.pointer("/status/acceptedNames/plural").and_then(Value::as_str);
-            let asked = || crd.pointer("/spec/names/plural").and_then(Value::as_str);
-            let plural = accepted.filter(|plural| !plural.is_empty()).or_else(asked);
-            (crd::group(crd), plural.unwrap_or_default())
-        };
-        Self { crds: crds.iter().map(|crd| (key(crd), *crd)).collect() }
+/// The components of all custom resources of a version, by name.
+pub(super) fn components(
+    gv: &GroupVersion,
+    sources: &[Source<'_>],
+    types: &Types,
+    form: Form,
+) -> Map<String, Value> {
+    let mut components = Map::new();
+    for custom in sources.iter().filter_map(|source| Custom::of(gv, *source, types)) {
+        let (object, list) = (custom.object(gv, form), custom.list(gv));
+        components.insert(custom.name, object);
+        components.insert(custom.list_name, list);
     }
+    components
+}
 
+// === impl Custom ===
+
+impl<'a> Custom<'a> {
     /// What is published of a resource that isn't built in; `None` for one that is.
-    pub(super) fn custom<'a>(
-        &'a self,
-        gv: &'a GroupVersion,
-        def: &'a ResourceDef,
-        types: &Types,
-    ) -> Option<Custom<'a>> {
-        let crd = self.crds.get(&(&*def.group, &*def.plural)).copied();
-        if crd.is_none() && types.kind(&gv.kind(&def.kind)).is_some() {
+    pub(super) fn of(gv: &'a GroupVersion, source: Source<'a>, types: &Types) -> Option<Self> {
+        let Source { def, crd } = source;
+        if crd.is_none() && types.resource(&def.group, &def.plural).is_some() {
             return None;
         }
         let imported = crd::is_builtin_group(&def.group);
@@ -81,32 +75,9 @@ impl<'c> Definitions<'c> {
             }
         };
         let (own, list) = (name(&def.kind), name(&def.list_kind));
-        let version = &*gv.version;
-        Some(Custom { def, version, crd, imported, name: own, list_name: list })
+        Some(Self { def, version: &gv.version, crd, imported, name: own, list_name: list })
     }
 
-    /// The components of all custom resources of a version, by name.
-    pub(super) fn components(
-        &self,
-        gv: &GroupVersion,
-        resources: &[&ResourceDef],
-        types: &Types,
-        form: Form,
-    ) -> Map<String, Value> {
-        let mut components = Map::new();
-        for def in resources {
-            let Some(custom) = self.custom(gv, def, types) else { continue };
-            let (object, list) = (custom.object(gv, form), custom.list(gv));
-            components.insert(custom.name, object);
-            components.insert(custom.list_name, list);
-        }
-        components
-    }
-}
-
-// === impl Custom ===
-
-impl Custom<'_> {
     fn source(&self) -> Option<&Value> {
         let versions = self.crd?.pointer("/spec/versions")?.as_array()?;
         versions

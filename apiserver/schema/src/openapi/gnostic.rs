@@ -200,3 +200,6 @@ fn yaml(value: &Value) -> String {
 fn is_reference(value: &Value) -> bool {
     value.get("$ref").is_some()
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,8 +3,9 @@
 use machinery::GroupVersion;
 use serde_json::{Map, Value, json};
 
+use super::Source;
 use super::components::reference;
-use super::custom::{Custom, Definitions, component_name};
+use super::custom::{Custom, component_name};
 use super::operation::{Operation, Style};
 use super::parameters::{
     delete_parameters, is_pretty, list_parameters, path_parameter, query, write_parameters,
@@ -29,12 +30,7 @@ struct Endpoint<'a> {
     tag: String,
 }
 
-pub(super) fn of_version(
-    gv: &GroupVersion,
-    resources: &[&ResourceDef],
-    definitions: &Definitions<'_>,
-    types: &Types,
-) -> Value {
+pub(super) fn of_version(gv: &GroupVersion, sources: &[Source<'_>], types: &Types) -> Value {
     let root = root(gv);
     let mut paths = Map::new();
     let id = version_id(gv);
@@ -50,8 +46,8 @@ pub(super) fn of_version(
         style: Style::BuiltIn,
     };
     let mut all_custom = true;
-    for def in resources.iter().copied() {
-        let custom = definitions.custom(gv, def, types);
+    for source in sources {
+        let (def, custom) = (source.def, Custom::of(gv, *source, types));
         let (version_id, tag) = (id.clone(), tag.clone());
         let endpoint = Endpoint { gv, def, types, custom, version_id, tag };
         all_custom &= endpoint.style() == Style::Custom;

@@ -9,9 +9,9 @@ use super::*;
 
 fn document(group: &str, version: &str) -> Value {
     let types = Types::builtin();
-    let own = types.resources().iter().filter(|r| &*r.group == group);
-    let resources: Vec<&ResourceDef> = own.map(|r| &**r).collect();
-    v3(&GroupVersion::new(group, version), &resources, &[], &types)
+    let sources: Vec<Source<'_>> =
+        types.resources().iter().map(|def| Source { def, crd: None }).collect();
+    v3(&GroupVersion::new(group, version), &sources, &types)
 }
 
 fn all() -> Vec<(String, Value)> {

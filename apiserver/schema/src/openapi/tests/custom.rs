@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::real::Shop;
+use super::real::{Shop, sources};
 use super::*;
 
 /// Every reference of a document; data isn't one, and `named` says that keys are names.
@@ -55,9 +55,8 @@ fn versions_that_are_not_served_are_not_published() {
 fn a_definition_that_is_missing_leaves_an_object_of_which_nothing_is_known() {
     let shop = Shop::open();
     let gv = GroupVersion::new("shop.example.com", "v1");
-    let all = shop.resources();
-    let own: Vec<&ResourceDef> = all.into_iter().filter(|def| serves(def, &gv)).collect();
-    let document = v3(&gv, &own, &[], &Types::builtin());
+    let all = shop.types.iter().flat_map(|custom| sources(custom, None)).collect::<Vec<_>>();
+    let document = v3(&gv, &all, &Types::builtin());
     assert_closed(&document);
     let gvk = json!([{"group": "shop.example.com", "version": "v1", "kind": "Shelf"}]);
     assert_eq!(
@@ -119,8 +118,8 @@ fn deployments() -> Value {
 fn imported_types_are_published_as_built_in_ones() {
     let crd = deployments();
     let custom = crate::crd::compile(&crd).unwrap();
-    let defs: Vec<&ResourceDef> = custom.defs.iter().map(|def| &**def).collect();
-    let document = v3(&GroupVersion::new("apps", "v1"), &defs, &[&crd], &Types::builtin());
+    let sources = sources(&custom, Some(&crd));
+    let document = v3(&GroupVersion::new("apps", "v1"), &sources, &Types::builtin());
     assert_closed(&document);
     let schemas = &document["components"]["schemas"];
     let own = &schemas["io.k8s.api.apps.v1.Deployment"];
@@ -219,12 +218,12 @@ proptest! {
         };
         compiled["spec"]["group"] = crd["spec"]["group"].clone();
         let custom = crate::crd::compile(&compiled).unwrap();
-        let defs: Vec<&ResourceDef> = custom.defs.iter().map(|def| &**def).collect();
         let types = Types::builtin();
         let gv = GroupVersion { group: custom.group.clone(), version: "v1".into() };
-        let empty = v3(&gv, &defs, &[], &types).to_string().len();
-        let v3 = v3(&gv, &defs, &[&crd], &types);
-        let v2 = v2(&defs, &[&crd], &types);
+        let empty = v3(&gv, &sources(&custom, None), &types).to_string().len();
+        let all = sources(&custom, Some(&crd));
+        let v3 = v3(&gv, &all, &types);
+        let v2 = v2(&all, &types);
         assert_closed(&v3);
         assert_closed(&v2);
         let bound = empty + 2_000 + 400 * crd.to_string().len();
@@ -242,8 +241,8 @@ fn deep_schemas_end() {
     }
     let crd = with_schema(schema);
     let custom = crate::crd::compile(&deployments()).unwrap();
-    let defs: Vec<&ResourceDef> = custom.defs.iter().map(|def| &**def).collect();
-    let document = v3(&GroupVersion::new("apps", "v1"), &defs, &[&crd], &Types::builtin());
+    let sources = sources(&custom, Some(&crd));
+    let document = v3(&GroupVersion::new("apps", "v1"), &sources, &Types::builtin());
     assert_closed(&document);
     assert!(document.to_string().len() < 200_000);
 }

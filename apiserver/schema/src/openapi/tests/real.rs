@@ -33,25 +33,26 @@ impl Shop {
         Self { crds, types }
     }
 
-    pub(super) fn resources(&self) -> Vec<&ResourceDef> {
-        self.types.iter().flat_map(|custom| custom.defs.iter().map(|def| &**def)).collect()
+    pub(super) fn sources(&self) -> Vec<Source<'_>> {
+        let both = self.types.iter().zip(&self.crds);
+        both.flat_map(|(custom, crd)| sources(custom, Some(crd))).collect()
     }
 
     pub(super) fn v3(&self, version: &str) -> Value {
         let gv = GroupVersion::new("shop.example.com", version);
-        let all = self.resources();
-        let own: Vec<&ResourceDef> = all.into_iter().filter(|def| serves(def, &gv)).collect();
-        let crds: Vec<&Value> = self.crds.iter().collect();
-        v3(&gv, &own, &crds, &Types::builtin())
+        v3(&gv, &self.sources(), &Types::builtin())
     }
 
     pub(super) fn v2(&self) -> Value {
         let types = Types::builtin();
-        let mut all: Vec<&ResourceDef> = types.resources().iter().map(|def| &**def).collect();
-        all.extend(self.resources());
-        let crds: Vec<&Value> = self.crds.iter().collect();
-        v2(&all, &crds, &types)
+        let builtin = types.resources().iter().map(|def| Source { def, crd: None });
+        let all: Vec<Source<'_>> = builtin.chain(self.sources()).collect();
+        v2(&all, &types)
     }
+}
+
+pub(super) fn sources<'a>(custom: &'a crd::CustomType, crd: Option<&'a Value>) -> Vec<Source<'a>> {
+    custom.defs.iter().map(|def| Source { def, crd }).collect()
 }
 
 /// The texts of the types themselves.
