@@ -105,7 +105,7 @@ pub fn record_storage_version(crd: &mut Value) {
 
 /// What is wrong with a new CRD, which has been [completed](complete).
 ///
-/// Of the metadata, only the name's relation to the spec is judged here; rules in CEL are not.
+/// Of the metadata, only the name's relation to the spec is judged here.
 pub fn validate_create(crd: &Value) -> Vec<FieldError> {
     let mut problems = names::validate_own(crd);
     problems.extend(spec::validate(crd, &Tolerance::of_new(), None));

@@ -53,6 +53,13 @@ pub(super) trait Strategy: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
+    /// What is wrong with a change that was made through a subresource, or the main endpoint if
+    /// `part` is empty.
+    fn validate_part(&self, part: &str, new: &Value, old: &Value) -> Vec<FieldError> {
+        let _ = part;
+        self.validate_update(new, old)
+    }
+
     /// What a writer should know; `old` is what the object was, unless it is new.
     fn warnings(&self, _object: &Value, _old: Option<&Value>) -> Vec<String> {
         Vec::new()

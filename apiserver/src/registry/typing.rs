@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use machinery::{FieldError, Gvk};
+use machinery::field::FieldErrorKind;
+use machinery::{FieldError, FieldPath, Gvk};
 use patch::apply::Type;
 use schema::crd::{CustomType, CustomVersion};
 use schema::structural::Structural;
@@ -100,13 +101,26 @@ impl Typing {
     pub(super) fn validate(&self, new: &Value, old: Option<&Value>, part: &str) -> Vec<FieldError> {
         let Self::Custom(custom) = self else { return Vec::new() };
         let scale = custom.version().scale.as_ref();
-        if let ("status", Some(old)) = (part, old) {
+        let mut problems = if let ("status", Some(old)) = (part, old) {
             let mut problems = custom.schema().validate_status(new, old);
             problems.extend(scale.into_iter().flat_map(|scale| scale.validate_status(new)));
+            problems
+        } else {
+            let mut problems = custom.schema().validate(new, old);
+            problems.extend(scale.into_iter().flat_map(|scale| scale.validate(new)));
+            problems
+        };
+        if !custom.schema().root().has_rules() {
             return problems;
         }
-        let mut problems = custom.schema().validate(new, old);
-        problems.extend(scale.into_iter().flat_map(|scale| scale.validate(new)));
+        // Rules run on values of the right types only.
+        if problems.iter().any(blocks_rules) {
+            let why = "some validation rules were not checked because the object was invalid; \
+                       correct the existing errors to complete validation";
+            problems.push(FieldError::invalid(&FieldPath::root("<nil>"), &Value::Null, why));
+        } else {
+            problems.extend(custom.schema().validate_rules(new, old).problems);
+        }
         problems
     }
 
@@ -142,6 +156,18 @@ impl Typing {
             Self::Custom(custom) => custom.schema().hash(),
         }
     }
+}
+
+/// Whether a problem may have left a value of a kind that rules don't expect.
+fn blocks_rules(problem: &FieldError) -> bool {
+    matches!(
+        problem.kind,
+        FieldErrorKind::NotSupported
+            | FieldErrorKind::Required
+            | FieldErrorKind::TooLong
+            | FieldErrorKind::TooMany
+            | FieldErrorKind::TypeInvalid
+    )
 }
 
 // === impl Custom ===

@@ -185,7 +185,7 @@ impl Registry {
         problems.extend(machinery::meta::validate_object_meta_update(&new, old, &path));
         problems.extend(strategy::unqualified_finalizers(resource, &new));
         problems.extend(strategy.validate(&new));
-        problems.extend(strategy.validate_update(&new, old));
+        problems.extend(strategy.validate_part(&target.subresource, &new, old));
         problems.extend(typing.validate(&new, Some(old), &target.subresource));
         if !problems.is_empty() {
             let kind = strategy::judged_kind(resource, &kind);

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::tolerance::Tolerance;
 use super::view::{Version, View};
 use crate::structural::json::{self, Keywords, MAX_DEPTH};
-use crate::structural::{self, Fault, Structural, print};
+use crate::structural::{self, Estimates, Fault, Structural, print};
 
 pub(super) use lists::{has_granular_sets, has_open_keys};
 
@@ -25,16 +25,23 @@ pub(super) struct Rules<'t> {
     pub(super) has_defaults: bool,
     /// Whether schemas must be structural.
     structural: bool,
+    /// The schemas that were there before.
+    old: Vec<&'t Value>,
 }
 
 // === impl Rules ===
 
 impl<'t> Rules<'t> {
-    pub(super) fn new(view: &View<'_>, tolerance: &'t Tolerance) -> Self {
+    pub(super) fn new(view: &View<'_>, tolerance: &'t Tolerance, old: Option<&'t Value>) -> Self {
         let any = |rule: fn(&Keywords) -> bool| view.schemas().any(|schema| has(schema, rule, 0));
         let has_defaults = any(|schema| json::has(schema, "default"));
         let asked = !view.preserves_unknown() || has_defaults || any(has_extensions);
-        Self { tolerance, has_defaults, structural: asked || !tolerance.unstructured }
+        let old = old.map(View::of);
+        let old = old.iter().flat_map(|old| {
+            old.versions.iter().filter_map(Version::schema_value).chain(old.shared().schema_value())
+        });
+        let old = old.collect();
+        Self { tolerance, has_defaults, structural: asked || !tolerance.unstructured, old }
     }
 
     /// What is wrong with the schema of a version; `at` is the path of what is around it.
@@ -56,7 +63,7 @@ impl<'t> Rules<'t> {
             let why = "nullable cannot be true at the root";
             problems.push(FieldError::forbidden(&at.child("openAPIV3Schema.nullable"), why));
         }
-        let mut unsupported = None;
+        let (mut unsupported, mut whole) = (None, None);
         if self.structural {
             match structural::check(value, &root) {
                 Err(Fault::Rules(found)) => problems.extend(found),
@@ -65,12 +72,19 @@ impl<'t> Rules<'t> {
                     Ok(compiled) => {
                         let unpruned = self.tolerance.unpruned();
                         problems.extend(compiled.validate_defaults(&root, unpruned));
+                        whole = Some(compiled);
                     }
                     Err(found) => problems.extend(found),
                 },
             }
         }
         problems.extend(keywords::validate(schema, &root, self.tolerance));
+        if let (true, Some(compiled)) = (problems.is_empty(), whole) {
+            // A rule that was let pass goes on to be.
+            let unchanged = self.old.contains(&value);
+            let estimates = if unchanged { Estimates::Unchanged } else { Estimates::Judged };
+            problems.extend(compiled.check_rules(&root, estimates));
+        }
         if problems.is_empty() {
             // The other rules say more precisely what isn't supported, if they do.
             problems.extend(unsupported);

@@ -21,7 +21,7 @@ pub(super) fn validate(crd: &Value, tolerance: &Tolerance, old: Option<&Value>) 
     let mut problems = validate_group(spelled_group(crd), &at.child("group"));
     problems.extend(validate_scope(text(crd, &["spec", "scope"]), &at.child("scope")));
     problems.extend(validate_presence(&view, tolerance, &at));
-    let rules = schema::Rules::new(&view, tolerance);
+    let rules = schema::Rules::new(&view, tolerance, old);
     if view.preserves_unknown() && rules.has_defaults {
         let why = "must be false in order to use defaults in the schema";
         let path = at.child("preserveUnknownFields");
