@@ -12,6 +12,7 @@ mod discovery;
 mod forms;
 mod hostile;
 mod objects;
+mod openapi;
 mod program;
 mod public;
 mod transfer;

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use crate::client::{Ask, Hub};
 
-const CRDS: &str = "apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub(crate) const CRDS: &str = "apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-fn definition(versions: &Value) -> Value {
+pub(crate) fn definition(versions: &Value) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -21,7 +21,7 @@ fn definition(versions: &Value) -> Value {
     })
 }
 
-fn version(name: &str, storage: bool) -> Value {
+pub(crate) fn version(name: &str, storage: bool) -> Value {
     let size = json!({"type": "integer", "minimum": 1, "default": 1});
     let spec = json!({"type": "object", "properties": {"size": size}});
     let status = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
@@ -33,14 +33,18 @@ fn version(name: &str, storage: bool) -> Value {
     })
 }
 
-async fn post(hub: &Hub, path: &str, body: &Value) -> Value {
+pub(crate) async fn post(hub: &Hub, path: &str, body: &Value) -> Value {
     let answer = hub.admin(Ask::new(Method::POST, path).json(body)).await;
     assert_eq!(answer.status, 201, "{path}: {answer:?}");
     answer.json()
 }
 
 /// Asks until the answer satisfies `wanted`: controllers work on their own time.
-async fn eventually(hub: &Hub, path: &str, wanted: impl Fn(u16, &Value) -> bool) -> Value {
+pub(crate) async fn eventually(
+    hub: &Hub,
+    path: &str,
+    wanted: impl Fn(u16, &Value) -> bool,
+) -> Value {
     for _ in 0..1000 {
         let answer = hub.get(path).await;
         let value = serde_json::from_slice(&answer.body).unwrap_or_default();
@@ -52,7 +56,7 @@ async fn eventually(hub: &Hub, path: &str, wanted: impl Fn(u16, &Value) -> bool)
     panic!("{path} never came to what was wanted");
 }
 
-fn is(condition: &'static str) -> impl Fn(u16, &Value) -> bool {
+pub(crate) fn is(condition: &'static str) -> impl Fn(u16, &Value) -> bool {
     move |_, crd| schema::crd::is_condition_true(crd, condition)
 }
 
