@@ -10,8 +10,17 @@ use kind_tests::{ControlPlane, Hub, Run, Tool, control_plane, scenario};
 
 const NEEDS: [Need; 2] = [Need::Tool(Tool::E2eTest), Need::Tool(Tool::Kubectl)];
 
-/// The specs that our server passes, of those that need nothing but an API server.
+/// The specs that our server passes, of those that need nothing but an API server: kinds of its own.
 const FIRST_PART: &str = "api-server-first-part.txt";
+
+/// Those about custom types.
+const TYPES: &str = "api-server-types.txt";
+
+/// Specs outside of conformance.
+const EXTRA: &str = "conformance-extra.txt";
+
+/// Those of them that don't run here, and why.
+const ELSEWHERE: &str = include_str!("../../specs/extra-elsewhere.yaml");
 
 fn all_pass(run: &Run, kubeconfig: &Path, specs: &str, count: usize) -> Result<()> {
     let names = list(specs)?;
@@ -27,6 +36,37 @@ fn our_server_passes_the_first_part() {
     scenario("our_server_passes_the_first_part", &NEEDS, |run| {
         let mut hub = Hub::start(run, "hub")?;
         all_pass(run, &hub.kubeconfig(), FIRST_PART, 34)?;
+        hub.terminate()
+    });
+}
+
+#[test]
+fn our_server_passes_what_is_about_types() {
+    scenario("our_server_passes_what_is_about_types", &NEEDS, |run| {
+        let mut hub = Hub::start(run, "hub")?;
+        all_pass(run, &hub.kubeconfig(), TYPES, 22)?;
+        hub.terminate()
+    });
+}
+
+#[test]
+fn our_server_passes_what_is_beyond_conformance() {
+    #[derive(serde::Deserialize)]
+    struct Elsewhere {
+        spec: String,
+        reason: String,
+    }
+    scenario("our_server_passes_what_is_beyond_conformance", &NEEDS, |run| {
+        let mut names = list(EXTRA)?;
+        for Elsewhere { spec, reason } in serde_saphyr::from_str::<Vec<Elsewhere>>(ELSEWHERE)? {
+            ensure!(names.remove(&spec), "{spec} is not in {EXTRA}");
+            ensure!(!reason.is_empty(), "{spec} has no reason");
+        }
+        let mut hub = Hub::start(run, "hub")?;
+        let ran = run_suite(run, &hub.kubeconfig(), &names)?;
+        check_passed(&ran)?;
+        ensure!(ran.len() == names.len(), "{} specs ran, not {}", ran.len(), names.len());
+        say(format!("{} specs outside of conformance passed", ran.len()));
         hub.terminate()
     });
 }
