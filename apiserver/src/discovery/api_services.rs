@@ -7,7 +7,7 @@ use schema::ResourceDef;
 use crate::clusters::virtuals::ApiService;
 
 /// Where upstream puts the groups that it serves, highest first, and the first of their versions.
-const UPSTREAM: [(&str, i64, i64); 8] = [
+const UPSTREAM: [(&str, i64, i64); 9] = [
     ("", 18_000, 1),
     // Upstream has no object for this one, which always comes first of those with a name.
     ("apiregistration.k8s.io", 17_900, 15),
@@ -15,6 +15,7 @@ const UPSTREAM: [(&str, i64, i64); 8] = [
     ("authentication.k8s.io", 17_700, 15),
     ("authorization.k8s.io", 17_600, 15),
     ("admissionregistration.k8s.io", 16_700, 15),
+    ("apiextensions.k8s.io", 16_700, 15),
     ("coordination.k8s.io", 16_500, 15),
     ("flowcontrol.apiserver.k8s.io", 16_100, 21),
 ];
