@@ -30,9 +30,10 @@ use serde_json::{Map, Value, json};
 
 use crate::resource::ResourceDef;
 use crate::types::Types;
+use components::Components;
 use custom::Form;
 
-pub use gnostic::{v2_protobuf, v3_protobuf};
+pub use gnostic::v3_protobuf;
 
 /// Schemas nest this deep at most; what lies deeper is published as anything. Structural schemas
 /// are refused long before.
@@ -55,8 +56,8 @@ pub struct Source<'a> {
 pub fn v3(gv: &GroupVersion, sources: &[Source<'_>], types: &Types) -> Value {
     let sources = of_version(gv, sources);
     let paths = paths::of_version(gv, &sources, types);
-    let schemas =
-        components::used_by(&paths, custom::components(gv, &sources, types, Form::V3), types);
+    let custom = custom::components(gv, &sources, types, Form::V3);
+    let schemas = Components::new(types).used_by(&paths, custom);
     json!({
         "openapi": "3.0.0",
         "info": info(),
@@ -68,27 +69,74 @@ pub fn v3(gv: &GroupVersion, sources: &[Source<'_>], types: &Types) -> Value {
     })
 }
 
-/// The OpenAPI v2 document of everything that a logical cluster serves; see [`v3`].
+/// The OpenAPI v2 document of everything that a logical cluster serves, as JSON text; see [`v3`].
 ///
-/// Costs tens of milliseconds; callers keep the result.
-pub fn v2(sources: &[Source<'_>], types: &Types) -> Value {
-    let mut paths = Map::new();
-    let mut custom = Map::new();
+/// It is written piece by piece: what it takes in memory is little more than its text. Costs tens
+/// of milliseconds, more with many types; callers keep the result.
+pub fn v2(sources: &[Source<'_>], types: &Types) -> Vec<u8> {
+    let (mut paths, mut definitions) = (Vec::new(), Vec::new());
+    let rest = v2_pieces(sources, types, |piece, name, value| {
+        let out = if piece == Piece::Path { &mut paths } else { &mut definitions };
+        out.push(if out.is_empty() { b'{' } else { b',' });
+        out.extend(json!(name).to_string().bytes());
+        out.push(b':');
+        out.extend(value.to_string().bytes());
+    });
+    for out in [&mut paths, &mut definitions] {
+        out.extend(if out.is_empty() { &b"{}"[..] } else { &b"}"[..] });
+    }
+    let mut text = rest.to_string().into_bytes();
+    // The object ends with what was left out of it.
+    text.pop();
+    text.reserve_exact(paths.len() + definitions.len() + 32);
+    text.extend(b",\"paths\":");
+    text.append(&mut paths);
+    text.extend(b",\"definitions\":");
+    text.append(&mut definitions);
+    text.push(b'}');
+    text
+}
+
+/// The same document as a protobuf `openapi.v2.Document`.
+pub fn v2_protobuf(sources: &[Source<'_>], types: &Types) -> Vec<u8> {
+    let mut pieces = gnostic::Pieces::default();
+    let rest = v2_pieces(sources, types, |piece, name, value| match piece {
+        Piece::Path => pieces.path(name, value),
+        Piece::Definition => pieces.definition(name, value),
+    });
+    pieces.finish(&rest)
+}
+
+/// The parts of a v2 document that can be many.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Piece {
+    Path,
+    Definition,
+}
+
+/// Hands out the pieces of a v2 document with their names, and returns what else is in it.
+fn v2_pieces(
+    sources: &[Source<'_>],
+    types: &Types,
+    mut out: impl FnMut(Piece, &str, Value),
+) -> Value {
+    let mut components = Components::new(types);
+    let mut parameters = Map::new();
     for gv in versions(sources) {
         let sources = of_version(&gv, sources);
-        if let Value::Object(found) = paths::of_version(&gv, &sources, types) {
-            paths.extend(found);
+        let paths = paths::of_version(&gv, &sources, types);
+        let custom = custom::components(&gv, &sources, types, Form::V2);
+        for (name, schema) in components.used_by(&paths, custom) {
+            out(Piece::Definition, &name, swagger::definition(schema, 0));
         }
-        custom.extend(custom::components(&gv, &sources, types, Form::V2));
+        let Value::Object(paths) = paths else { continue };
+        for (path, item) in paths {
+            out(Piece::Path, &path, swagger::path(item, &mut parameters));
+        }
     }
-    let paths = Value::Object(paths);
-    let schemas = components::used_by(&paths, custom, types);
-    let (paths, parameters) = swagger::paths(paths);
     json!({
         "swagger": "2.0",
         "info": info(),
-        "paths": paths,
-        "definitions": swagger::definitions(schemas),
         "parameters": parameters,
         "securityDefinitions": bearer_token(),
         "security": [{"BearerToken": []}],

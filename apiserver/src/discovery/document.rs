@@ -42,6 +42,13 @@ impl Document {
         Self::new(value, media_type, true)
     }
 
+    /// A document with an ETag, as it is.
+    pub(crate) fn written(body: Vec<u8>, media_type: &'static str) -> Self {
+        let body = Bytes::from(body);
+        let hash = Some(upper_hex_sha512(&body));
+        Self { body, media_type, hash, compressed: OnceLock::new() }
+    }
+
     fn new(value: &Value, media_type: &'static str, tagged: bool) -> Self {
         let body = Bytes::from(value.to_string());
         let hash = tagged.then(|| upper_hex_sha512(&body));

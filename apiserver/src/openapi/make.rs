@@ -77,17 +77,22 @@ pub(super) fn make(
     let sources: Vec<Source<'_>> =
         resources.iter().map(|def| Source { def, crd: crd(def) }).collect();
     let is_whole = resources.iter().all(|def| builtin(def) || crds.contains_key(&address(def)));
-    let (family, value) = match version {
-        Some(version) => (Family::V3, openapi::v3(version, &sources, types)),
-        None => (Family::V2, openapi::v2(&sources, types)),
+    let (json, protobuf): (_, Box<dyn Fn() -> Vec<u8>>) = match version {
+        Some(version) => {
+            let value = openapi::v3(version, &sources, types);
+            let json = Document::tagged(&value, negotiate::JSON);
+            (json, Box::new(move || openapi::v3_protobuf(&value)))
+        }
+        None => {
+            let json = Document::written(openapi::v2(&sources, types), negotiate::JSON);
+            (json, Box::new(|| openapi::v2_protobuf(&sources, types)))
+        }
     };
-    let json = Document::tagged(&value, negotiate::JSON);
     let hash: Arc<str> = json.hash().into();
-    let encoded = |body| Document::encoded(body, family.protobuf(), &hash);
-    let document = match (form, family) {
-        (Form::Json, _) => json,
-        (Form::Protobuf, Family::V2) => encoded(openapi::v2_protobuf(&value)),
-        (Form::Protobuf, Family::V3) => encoded(openapi::v3_protobuf(&value)),
+    let family = if version.is_some() { Family::V3 } else { Family::V2 };
+    let document = match form {
+        Form::Json => json,
+        Form::Protobuf => Document::encoded(protobuf(), family.protobuf(), &hash),
     };
     Made { hash, document: Arc::new(document), is_whole }
 }

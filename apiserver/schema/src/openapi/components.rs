@@ -31,27 +31,41 @@ pub(super) fn patch() -> Value {
     reference(PATCH)
 }
 
-/// All schemas that `paths` refers to, and those that they refer to in turn. `custom` are those
-/// that aren't built in.
-pub(super) fn used_by(
-    paths: &Value,
-    mut custom: Map<String, Value>,
-    types: &Types,
-) -> Map<String, Value> {
-    let descriptions = Descriptions::read();
-    let mut wanted = BTreeSet::new();
-    references(paths, false, &mut wanted);
-    let mut schemas = Map::new();
-    while let Some(name) = wanted.pop_first() {
-        if schemas.contains_key(&name) {
-            continue;
-        }
-        let own = custom.remove(&name);
-        let schema = own.unwrap_or_else(|| component(&name, types, &descriptions));
-        references(&schema, false, &mut wanted);
-        schemas.insert(name, schema);
+/// Makes the components of one document.
+pub(super) struct Components<'t> {
+    types: &'t Types,
+    descriptions: Descriptions,
+    made: BTreeSet<String>,
+}
+
+// === impl Components ===
+
+impl<'t> Components<'t> {
+    pub(super) fn new(types: &'t Types) -> Self {
+        Self { types, descriptions: Descriptions::read(), made: BTreeSet::new() }
     }
-    schemas
+
+    /// All schemas that `paths` refers to, and those that they refer to in turn, but for those that
+    /// were made before. `custom` are those that aren't built in.
+    pub(super) fn used_by(
+        &mut self,
+        paths: &Value,
+        mut custom: Map<String, Value>,
+    ) -> Map<String, Value> {
+        let mut wanted = BTreeSet::new();
+        references(paths, false, &mut wanted);
+        let mut schemas = Map::new();
+        while let Some(name) = wanted.pop_first() {
+            if !self.made.insert(name.clone()) {
+                continue;
+            }
+            let own = custom.remove(&name);
+            let schema = own.unwrap_or_else(|| component(&name, self.types, &self.descriptions));
+            references(&schema, false, &mut wanted);
+            schemas.insert(name, schema);
+        }
+        schemas
+    }
 }
 
 /// Collects the components that a schema, or anything around schemas, refers to. Data (defaults,

@@ -17,9 +17,11 @@ use crate::proto::wire::Writer;
 /// JSON nests this deep at most in what is encoded; deeper parts are empty messages.
 const MAX_DEPTH: usize = 512;
 
-/// An OpenAPI v2 document as a protobuf `openapi.v2.Document`.
-pub fn v2_protobuf(document: &Value) -> Vec<u8> {
-    encode(document, &v2::DOCUMENT)
+/// An OpenAPI v2 document as a protobuf `openapi.v2.Document`, made piece by piece.
+#[derive(Default)]
+pub(super) struct Pieces {
+    paths: Vec<u8>,
+    definitions: Vec<u8>,
 }
 
 /// An OpenAPI v3 document as a protobuf `openapi.v3.Document`.
@@ -72,6 +74,32 @@ enum Kind {
     Many(&'static Kind),
     /// A field of a `oneof`, which is written even when it is false, zero or empty.
     Present(&'static Kind),
+}
+
+// === impl Pieces ===
+
+impl Pieces {
+    pub(super) fn path(&mut self, name: &str, item: Value) {
+        self.paths.append(&mut encode(&single(name, item), &v2::PATHS));
+    }
+
+    pub(super) fn definition(&mut self, name: &str, schema: Value) {
+        self.definitions.append(&mut encode(&single(name, schema), &v2::DEFINITIONS));
+    }
+
+    /// The whole document, of which `rest` is all but the pieces.
+    pub(super) fn finish(self, rest: &Value) -> Vec<u8> {
+        let mut out = Writer::default();
+        out.bytes(v2::DEFINITIONS_FIELD, &self.definitions);
+        out.bytes(v2::PATHS_FIELD, &self.paths);
+        let mut document = encode(rest, &v2::DOCUMENT);
+        document.append(&mut out.finish());
+        document
+    }
+}
+
+fn single(name: &str, value: Value) -> Value {
+    Value::Object(Map::from_iter([(name.to_owned(), value)]))
 }
 
 fn encode(document: &Value, message: &'static Message) -> Vec<u8> {

@@ -17,35 +17,23 @@ const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 type Object = Map<String, Value>;
 
-/// The paths of a v2 document, and the parameters that they share.
-pub(super) fn paths(paths: Value) -> (Value, Value) {
-    let mut shared = Object::new();
-    let Value::Object(paths) = paths else { return (json!({}), json!({})) };
-    let paths = paths.into_iter().map(|(path, item)| {
-        let Value::Object(item) = item else { return (path, item) };
-        let parts = item.into_iter().map(|(name, part)| {
-            let part = match (name.as_str(), part) {
-                ("parameters", Value::Array(all)) => parameters(all, &mut shared).into(),
-                (_, Value::Object(part)) => operation(part, &mut shared),
-                (_, part) => part,
-            };
-            (name, part)
-        });
-        (path, Value::Object(parts.collect()))
+/// The operations of one path. What their parameters share with others goes to `shared`.
+pub(super) fn path(item: Value, shared: &mut Object) -> Value {
+    let Value::Object(item) = item else { return item };
+    let parts = item.into_iter().map(|(name, part)| {
+        let part = match (name.as_str(), part) {
+            ("parameters", Value::Array(all)) => parameters(all, shared).into(),
+            (_, Value::Object(part)) => operation(part, shared),
+            (_, part) => part,
+        };
+        (name, part)
     });
-    let paths = Value::Object(paths.collect());
-    (paths, Value::Object(shared))
-}
-
-/// The definitions of a v2 document, from the components of v3.
-pub(super) fn definitions(components: Object) -> Value {
-    let made = components.into_iter().map(|(name, schema)| (name, definition(schema, 0)));
-    Value::Object(made.collect())
+    Value::Object(parts.collect())
 }
 
 /// A schema without what v2 can't say: defaults, null, and combinations. A reference may have
 /// siblings there, and what is written as a number or a text counts as text.
-fn definition(schema: Value, depth: usize) -> Value {
+pub(super) fn definition(schema: Value, depth: usize) -> Value {
     let Value::Object(mut schema) = schema else { return schema };
     if depth > 2 * MAX_DEPTH {
         return json!({});

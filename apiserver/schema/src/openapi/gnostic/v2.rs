@@ -5,12 +5,16 @@ use serde_json::Value;
 use super::Kind::{Choice, Double, Flag, Integer, Many, One, Present, Text, Yaml};
 use super::{Field, Kind, Message, Rest, is_reference};
 
+/// Numbers of the fields of a document that are written apart.
+pub(super) const PATHS_FIELD: u32 = 8;
+pub(super) const DEFINITIONS_FIELD: u32 = 9;
+
 pub(super) static DOCUMENT: Message = Message {
     fields: &[
         Field("swagger", 1, Text),
         Field("info", 2, One(&INFO)),
-        Field("paths", 8, One(&PATHS)),
-        Field("definitions", 9, One(&DEFINITIONS)),
+        Field("paths", PATHS_FIELD, One(&PATHS)),
+        Field("definitions", DEFINITIONS_FIELD, One(&DEFINITIONS)),
         Field("parameters", 10, One(&PARAMETERS)),
         Field("security", 12, Many(&One(&REQUIREMENT))),
         Field("securityDefinitions", 13, One(&SECURITY)),
@@ -23,7 +27,7 @@ static INFO: Message = Message {
     rest: Rest::Extensions(7),
 };
 
-static PATHS: Message = Message { fields: &[], rest: Rest::Both(1, 2, One(&PATH)) };
+pub(super) static PATHS: Message = Message { fields: &[], rest: Rest::Both(1, 2, One(&PATH)) };
 
 static PATH: Message = Message {
     fields: &[
@@ -99,7 +103,8 @@ static PATH_PARAMETER: Message = Message {
     rest: Rest::Extensions(22),
 };
 
-static DEFINITIONS: Message = Message { fields: &[], rest: Rest::Named(1, One(&SCHEMA)) };
+pub(super) static DEFINITIONS: Message =
+    Message { fields: &[], rest: Rest::Named(1, One(&SCHEMA)) };
 
 static SCHEMA: Message = Message {
     fields: &[

@@ -47,7 +47,7 @@ impl Shop {
         let types = Types::builtin();
         let builtin = types.resources().iter().map(|def| Source { def, crd: None });
         let all: Vec<Source<'_>> = builtin.chain(self.sources()).collect();
-        v2(&all, &types)
+        serde_json::from_slice(&v2(&all, &types)).unwrap()
     }
 }
 
