@@ -1,5 +1,6 @@
 //! The command line of `kcp-apiserver`.
 
+mod import;
 mod transfer;
 
 use std::io::Write;
@@ -28,6 +29,7 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum Command {
     Store(transfer::StoreArgs),
+    ImportTypes(import::ImportArgs),
 }
 
 /// The flags of the server itself.
@@ -57,6 +59,11 @@ struct ServeArgs {
     /// Key of the serving certificate, as PEM.
     #[arg(long, requires = "tls_cert_file", value_name = "FILE")]
     tls_private_key_file: Option<PathBuf>,
+
+    /// Certificate authorities, as PEM: clients with a certificate of one of them are known by its
+    /// CN (their name) and O (their groups), as those with one of the server's own authority are.
+    #[arg(long, value_name = "FILE")]
+    client_ca_file: Option<PathBuf>,
 
     /// File that holds a bearer token of the administrator.
     #[arg(long, value_name = "FILE")]
@@ -89,6 +96,7 @@ impl Args {
         let done = threads.block_on(async {
             match self.command {
                 Some(Command::Store(store)) => store.run(&self.serve.root_directory).await,
+                Some(Command::ImportTypes(import)) => import.run(&self.serve.root_directory).await,
                 None => self.serve.run().await,
             }
         });
@@ -111,6 +119,9 @@ impl ServeArgs {
             .external_hostnames(self.external_hostnames);
         if let Some((certificate, key)) = self.tls_cert_file.zip(self.tls_private_key_file) {
             server = server.tls_files(certificate, key);
+        }
+        if let Some(authorities) = self.client_ca_file {
+            server = server.client_authorities(authorities);
         }
         if let Some(path) = self.static_admin_token_file {
             server = server.admin_token(read_token(&path)?);

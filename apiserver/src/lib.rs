@@ -13,6 +13,7 @@ pub mod clusters;
 mod controllers;
 mod discovery;
 mod http;
+mod import;
 pub mod metrics;
 mod openapi;
 mod pki;

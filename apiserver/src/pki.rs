@@ -80,6 +80,8 @@ pub(crate) struct Pki {
     pub(crate) serving: Pair,
     /// The administrator's pair.
     pub(crate) admin: Pair,
+    /// Other certificates by which clients are known, as PEM.
+    pub(crate) client_authorities: String,
 }
 
 // === impl Pair ===
@@ -120,7 +122,7 @@ impl Pki {
             Some(pair) if fits(&pair, &ca, &[], now) => pair,
             _ => keep.store("admin", issue(&issuer, &Leaf::Admin, now)?)?,
         };
-        Ok(Self { ca: ca.certificate, serving, admin })
+        Ok(Self { ca: ca.certificate, serving, admin, client_authorities: String::new() })
     }
 
     /// Replaces the serving pair by one from files.
@@ -133,13 +135,29 @@ impl Pki {
         Ok(())
     }
 
-    /// Verifies client certificates by our CA.
+    /// Also knows clients by certificates that a CA of the file signed.
+    ///
+    /// # Errors
+    /// When it cannot be read, or holds no certificate.
+    pub(crate) fn trust_clients(&mut self, authorities: &Path) -> Result<(), PkiError> {
+        let text = files::read(authorities)?;
+        if CertificateDer::from_pem_slice(text.as_bytes()).is_err() {
+            let path = authorities.display().to_string();
+            return Err(PkiError::Content { path, what: "certificate" });
+        }
+        self.client_authorities = text;
+        Ok(())
+    }
+
+    /// Verifies client certificates by our CA, and those of [`Self::trust_clients`].
     ///
     /// # Errors
     /// When the CA is not usable.
     pub(crate) fn client_verifier(&self) -> Result<Arc<dyn ClientCertVerifier>, PkiError> {
         let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(self.ca.as_bytes()) {
+        let ours = CertificateDer::pem_slice_iter(self.ca.as_bytes());
+        let others = CertificateDer::pem_slice_iter(self.client_authorities.as_bytes());
+        for certificate in ours.chain(others) {
             let certificate = certificate.map_err(|error| PkiError::Tls(Box::new(error)))?;
             roots.add(certificate).map_err(|error| PkiError::Tls(Box::new(error)))?;
         }

@@ -45,6 +45,7 @@ pub struct Builder {
     root: Option<PathBuf>,
     external_hostnames: Vec<String>,
     tls_files: Option<(PathBuf, PathBuf)>,
+    client_authorities: Option<PathBuf>,
     admin_token: Option<String>,
 }
 
@@ -95,6 +96,7 @@ impl Server {
             root: None,
             external_hostnames: Vec::new(),
             tls_files: None,
+            client_authorities: None,
             admin_token: None,
         }
     }
@@ -138,6 +140,13 @@ impl Builder {
         self
     }
 
+    /// A file of certificate authorities whose client certificates are taken beside our own.
+    #[must_use]
+    pub fn client_authorities(mut self, file: impl Into<PathBuf>) -> Self {
+        self.client_authorities = Some(file.into());
+        self
+    }
+
     /// A bearer token of the administrator.
     #[must_use]
     pub fn admin_token(mut self, token: impl Into<String>) -> Self {
@@ -153,6 +162,9 @@ impl Builder {
         let mut pki = Pki::open(self.root.as_deref(), &self.names(), Timestamp::now())?;
         if let Some((certificate, key)) = &self.tls_files {
             pki.serve_files(certificate, key)?;
+        }
+        if let Some(authorities) = &self.client_authorities {
+            pki.trust_clients(authorities)?;
         }
         let verifier = pki.client_verifier()?;
         let tls = TlsAcceptor::from(Arc::new(pki.server_config(verifier.clone())?));

@@ -6,6 +6,7 @@
 
 mod error;
 mod object;
+mod order;
 mod parse;
 mod path;
 mod scalar;
@@ -13,6 +14,7 @@ mod yaml;
 
 pub use error::JsonError;
 pub(crate) use object::Object;
+pub use order::appearances;
 pub use parse::parse;
 pub use yaml::yaml;
 

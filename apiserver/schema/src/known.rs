@@ -19,6 +19,7 @@
 use std::sync::{Arc, LazyLock};
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::resource::{FieldSelector, Generation, NameRule};
 use crate::table::Column;
@@ -47,11 +48,22 @@ pub struct KnownResource {
     /// When `metadata.generation` grows.
     #[serde(default)]
     pub generation: Generation,
+    /// What a write to `status` may change, as [`Subresource::writes`](crate::resource::Subresource)
+    /// has it: of most of these kinds the metadata, too, which custom resources never allow.
+    #[serde(default = "status_and_metadata")]
+    pub status_writes: Vec<Arc<str>>,
+    /// The status of a new object.
+    #[serde(default)]
+    pub initial_status: Option<Arc<Value>>,
     /// Field selectors beside `metadata.name` and `metadata.namespace`.
     #[serde(default)]
     pub field_selectors: Vec<FieldSelector>,
     /// The columns of its tables.
     pub columns: Arc<[Column]>,
+}
+
+fn status_and_metadata() -> Vec<Arc<str>> {
+    vec!["status".into(), "metadata".into()]
 }
 
 /// The facts of a resource type; `None` for types that the release doesn't have, and for most of

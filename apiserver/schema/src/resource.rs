@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::jsonpath::JsonPath;
 pub use crate::known::resource as known;
@@ -63,6 +64,9 @@ pub struct ResourceDef {
     /// The resource that stores its objects, when it only shows another's.
     #[serde(default)]
     pub view_of: Option<ViewOf>,
+    /// The status of a new object, where it isn't the empty one.
+    #[serde(default)]
+    pub initial_status: Option<Arc<Value>>,
     /// What is said to every writer, as a Warning header.
     #[serde(default)]
     pub write_warning: Option<Arc<str>>,
@@ -254,7 +258,7 @@ impl Verb {
 
 impl FieldSelector {
     /// The value that a selector compares; [`FieldSelector::absent`] when the object has none.
-    pub fn value<'v>(&'v self, object: &'v serde_json::Value) -> std::borrow::Cow<'v, str> {
+    pub fn value<'v>(&'v self, object: &'v Value) -> std::borrow::Cow<'v, str> {
         let texts = self.paths.iter().filter_map(|path| path.first(object)).map(crate::table::text);
         texts.into_iter().find(|text| !text.is_empty()).unwrap_or(self.absent.as_ref().into())
     }

@@ -42,8 +42,20 @@ fn the_pairs_serve_and_verify() {
     let server = CertificateDer::from_pem_slice(pki.serving.certificate.as_bytes()).unwrap();
     assert!(verifier.verify_client_cert(&server, &[], now).is_err());
     let foreign = Pki::open(None, &[], Timestamp::now()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let authorities = folder.path().join("clients.crt");
+    std::fs::write(&authorities, &foreign.ca).unwrap();
     let foreign = CertificateDer::from_pem_slice(foreign.admin.certificate.as_bytes()).unwrap();
     assert!(verifier.verify_client_cert(&foreign, &[], now).is_err());
+
+    let mut trusting = pki;
+    trusting.trust_clients(&authorities).unwrap();
+    let verifier = trusting.client_verifier().unwrap();
+    assert!(verifier.verify_client_cert(&foreign, &[], now).is_ok());
+    assert!(verifier.verify_client_cert(&admin, &[], now).is_ok());
+    std::fs::write(&authorities, "no certificate").unwrap();
+    let error = trusting.trust_clients(&authorities).unwrap_err();
+    assert!(error.to_string().ends_with("clients.crt holds no usable certificate"), "{error}");
 }
 
 #[test]

@@ -161,7 +161,7 @@ impl Registry {
         if let Some(status) = resource.subresource("status")
             && status.writes.iter().any(|field| &**field == "status")
         {
-            clear_status(&typing, &mut object);
+            clear_status(resource, &typing, &mut object);
         }
         strategy.prepare_create(&mut object, ctx);
         let name = get_str(&object, &["metadata", "name"]).unwrap_or_default().to_owned();
@@ -251,12 +251,19 @@ fn judge_new(
     problems
 }
 
-/// A new object has no status but the empty one that its type always shows, if it does.
-fn clear_status(typing: &Typing, object: &mut Value) {
+/// A new object has no status but the one that its type begins with, or the empty one that it always
+/// shows, if it does.
+fn clear_status(resource: &ResourceDef, typing: &Typing, object: &mut Value) {
+    if let Some(status) = &resource.initial_status {
+        set(object, &["status"], (**status).clone());
+        typing.zero(object);
+        return;
+    }
     let field = typing.facts().and_then(|facts| facts.pool().field(facts.root(), "status"));
     match field {
         Some(field) if !field.pointer => {
             set(object, &["status"], json!({}));
+            typing.zero(object);
         }
         _ => {
             remove(object, &["status"]);

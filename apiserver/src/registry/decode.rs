@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use machinery::json::{self, Limits};
 use machinery::{GroupVersion, Gvk};
 use schema::resource::ResourceDef;
@@ -13,11 +14,14 @@ use super::typing::Typing;
 use crate::registry::{Body, Context, Error, FieldValidation, Media, Registry, Target};
 
 /// A body's content before it is known to be of the right kind.
+#[derive(Default)]
 pub(super) struct Raw {
     /// The content; of a protobuf body as JSON.
     pub(super) value: Value,
     /// What a strict decoder objects to so far, in upstream's words.
     pub(super) problems: Vec<String>,
+    /// The document of JSON that it was read from; empty if it wasn't.
+    pub(super) document: Bytes,
 }
 
 impl Registry {
@@ -48,7 +52,11 @@ impl Registry {
             if path.contains(' ') { path } else { format!("duplicate field {path:?}") }
         };
         let problems = parsed.duplicates.into_iter().map(duplicate).collect();
-        Ok(Raw { value: parsed.value, problems })
+        let document = match body.media {
+            Media::Json => body.bytes.clone(),
+            Media::Yaml | Media::Protobuf => Bytes::new(),
+        };
+        Ok(Raw { value: parsed.value, problems, document })
     }
 
     fn parse_protobuf(&self, bytes: &[u8]) -> Result<Raw, Error> {
@@ -65,7 +73,7 @@ impl Registry {
         .map_err(bad)?;
         value["apiVersion"] = json!(version.to_string());
         value["kind"] = json!(&*kind.kind);
-        Ok(Raw { value, problems: Vec::new() })
+        Ok(Raw { value, problems: Vec::new(), document: Bytes::new() })
     }
 
     /// Parses a body as an object of the target's kind, or of `kind` where a subresource has
@@ -107,7 +115,7 @@ impl Registry {
         raw: Raw,
         validation: FieldValidation,
     ) -> Result<Value, String> {
-        let Raw { mut value, mut problems } = raw;
+        let Raw { mut value, mut problems, document } = raw;
         let mode = match validation {
             FieldValidation::Ignore => CoerceMode::Drop,
             FieldValidation::Warn | FieldValidation::Strict => CoerceMode::Report,
@@ -119,6 +127,9 @@ impl Registry {
         }
         let from_yaml = problems.iter().any(|problem| problem.starts_with("line "));
         problems.extend(unknown.iter().map(ToString::to_string));
+        if problems.len() > 1 && typing.facts().is_some() {
+            in_document_order(&document, &mut problems);
+        }
         match validation {
             FieldValidation::Ignore => {}
             FieldValidation::Warn => problems.into_iter().for_each(|problem| ctx.warn(problem)),
@@ -190,6 +201,27 @@ impl Registry {
         self.types.kind(kind).is_some()
             || self.types.resources().iter().any(|resource| lists(resource))
     }
+}
+
+/// Sorts problems as Go's decoder comes upon them. It reads structs key by key, while of custom
+/// resources all duplicates are found before the first unknown field.
+fn in_document_order(document: &[u8], problems: &mut Vec<String>) {
+    const DUPLICATE: &str = "duplicate field ";
+    let path = |problem: &str| {
+        let (_, path) = problem.split_once(" field ").unwrap_or_default();
+        path.trim_matches('"').to_owned()
+    };
+    let paths = problems.iter().map(|problem| path(problem)).collect::<Vec<_>>();
+    let paths = paths.iter().map(String::as_str).collect::<Vec<_>>();
+    let places = json::appearances(document, &paths, &Limits::default());
+    let placed = places.iter().zip(std::mem::take(problems));
+    let mut placed = placed
+        .map(|([first, second], problem)| {
+            (if problem.starts_with(DUPLICATE) { *second } else { *first }, problem)
+        })
+        .collect::<Vec<_>>();
+    placed.sort_by_key(|(place, _)| *place);
+    problems.extend(placed.into_iter().map(|(_, problem)| problem));
 }
 
 /// What upstream's decoder says before why it cannot tell what a body is.
@@ -279,7 +311,7 @@ mod tests {
     #[test]
     fn content_says_what_it_is() {
         let check = |value: Value, expect: Option<&str>| {
-            let read = readable(Raw { value, problems: Vec::new() });
+            let read = readable(Raw { value, ..Raw::default() });
             let why = read.err().map(|error| error.message().to_owned());
             assert_eq!(why.as_deref(), expect);
         };

@@ -74,7 +74,7 @@ impl Registry {
         if let Some(paths) = self.scale_paths(target)? {
             let (dry_run, paths) = (options.dry_run, &paths);
             let rescaled = self.rescale(ctx, target, paths, dry_run, locked, tracking, |old| {
-                let raw = Raw { value: merged(old)?, problems: problems() };
+                let raw = Raw { value: merged(old)?, problems: problems(), ..Raw::default() };
                 let scale = self.typed_scale(ctx, raw, options.field_validation)?;
                 check_identity(target, &scale)?;
                 Ok(scale)
@@ -86,7 +86,7 @@ impl Registry {
             let shown = if kind == PatchType::Strategic { &patch } else { &value };
             let shown = shown.to_string();
             self.identify(&value, &gvk).map_err(|error| misfit(&shown, error.message()))?;
-            let raw = Raw { value, problems: problems() };
+            let raw = Raw { value, problems: problems(), ..Raw::default() };
             let typed = Self::typed(ctx, &typing, &gvk, raw, options.field_validation);
             let mut value = typed.map_err(|why| misfit(&shown, &why))?;
             check_identity(target, &value)?;

@@ -78,9 +78,16 @@ impl Typing {
             Self::Builtin(schema) => schema.default(value),
             Self::Custom(custom) => {
                 custom.schema().default(value);
-                // What Go can't read has been refused before.
-                drop(custom.keep(value));
+                self.zero(value);
             }
+        }
+    }
+
+    /// Adds the zero values that Go always writes, where one of Kubernetes' own kinds lacks them.
+    pub(super) fn zero(&self, value: &mut Value) {
+        if let Self::Custom(custom) = self {
+            // What Go can't read has been refused before.
+            drop(custom.keep(value));
         }
     }
 
@@ -110,6 +117,7 @@ impl Typing {
             problems.extend(scale.into_iter().flat_map(|scale| scale.validate(new)));
             problems
         };
+        custom.forgive(&mut problems);
         if !custom.schema().root().has_rules() {
             return problems;
         }
@@ -179,6 +187,14 @@ impl Custom {
 
     fn schema(&self) -> &Structural {
         &self.version().schema
+    }
+
+    /// Leaves out what upstream never checks of its own kinds: that items of lists differ in their
+    /// keys. Two variables of one name in a container are bad style, but there.
+    fn forgive(&self, problems: &mut Vec<FieldError>) {
+        if self.known.is_some() {
+            problems.retain(|problem| problem.kind != FieldErrorKind::Duplicate);
+        }
     }
 
     /// Reads and writes content as Go does, if it is of one of Kubernetes' own kinds.

@@ -248,7 +248,7 @@ impl Shared<'_> {
             categories: self.names.list("categories"),
             versions: versions.collect(),
             verbs: VERBS.to_vec(),
-            subresources: subresources(version),
+            subresources: subresources(version, known),
             name_rule: known.map(|known| known.name_rule).unwrap_or_default(),
             allow_unconditional_update: known.is_some_and(|known| known.allow_unconditional_update),
             allow_create_on_update: known.is_some_and(|known| known.allow_create_on_update),
@@ -256,13 +256,14 @@ impl Shared<'_> {
             field_selectors,
             columns,
             view_of: None,
+            initial_status: known.and_then(|known| known.initial_status.clone()),
             write_warning: None,
             flags: Vec::new(),
         }
     }
 }
 
-fn subresources(version: &CustomVersion) -> Vec<Subresource> {
+fn subresources(version: &CustomVersion, known: Option<&KnownResource>) -> Vec<Subresource> {
     let verbs = || vec![Verb::Get, Verb::Patch, Verb::Update];
     let scale = version.scale.as_ref().map(|_| Subresource {
         name: "scale".into(),
@@ -274,7 +275,7 @@ fn subresources(version: &CustomVersion) -> Vec<Subresource> {
         name: "status".into(),
         verbs: verbs(),
         kind: None,
-        writes: vec!["status".into()],
+        writes: known.map_or_else(|| vec!["status".into()], |known| known.status_writes.clone()),
     });
     scale.into_iter().chain(status).collect()
 }

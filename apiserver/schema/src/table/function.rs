@@ -163,10 +163,7 @@ impl Function {
             Self::EventObject => event::about(object),
             Self::EventSource => event::source(object),
             Self::EventMessage => event::message(object),
-            Self::ServiceClusterIp => {
-                let ips = items(at(at(object, "spec"), "clusterIPs"));
-                ips.first().and_then(Value::as_str).unwrap_or(NONE).to_owned()
-            }
+            Self::ServiceClusterIp => network::cluster_ip(object),
             Self::ServiceExternalIp => network::external_ip(object),
             Self::ServicePorts => network::ports(object),
             Self::ServiceSelector => labels(at(at(object, "spec"), "selector")),

@@ -111,7 +111,7 @@ impl Registry {
             remove(&mut value, &["metadata", "resourceVersion"]);
         }
         let kind = Self::kind(&target.resource, &target.version);
-        let raw = Raw { value, problems: Vec::new() };
+        let raw = Raw { value, ..Raw::default() };
         let typing = self.typing(target)?;
         let typed = Self::typed(ctx, &typing, &kind, raw, FieldValidation::Ignore);
         let mut value = typed.map_err(|why| {
@@ -153,7 +153,7 @@ impl Registry {
         let applied = Tracker::new(&&kinds).apply(&write, Some(old), &config.value, force);
         let value = applied.map_err(refusal)?;
         config.judge(ctx, options.field_validation)?;
-        let raw = Raw { value, problems: Vec::new() };
+        let raw = Raw { value, ..Raw::default() };
         let scale = self.typed_scale(ctx, raw, FieldValidation::Ignore)?;
         check_identity(target, &scale)?;
         Ok(scale)

@@ -20,12 +20,22 @@ fn balancers(object: &Value) -> BTreeSet<&str> {
     entries.iter().map(address).filter(|address| !address.is_empty()).collect()
 }
 
+/// The address inside the cluster. A kube-apiserver always fills in the list; elsewhere there may be
+/// no more than the text that a client wrote.
+pub(super) fn cluster_ip(object: &Value) -> String {
+    let spec = at(object, "spec");
+    let first = items(at(spec, "clusterIPs")).first().and_then(Value::as_str);
+    let written = Some(str_at(spec, "clusterIP")).filter(|text| !text.is_empty());
+    first.or(written).unwrap_or(NONE).to_owned()
+}
+
 pub(super) fn external_ip(object: &Value) -> String {
     let spec = at(object, "spec");
     let external: Vec<&str> = strings(at(spec, "externalIPs")).collect();
     match str_at(spec, "type") {
-        "ClusterIP" | "NodePort" if external.is_empty() => NONE.to_owned(),
-        "ClusterIP" | "NodePort" => external.join(","),
+        // A kube-apiserver fills in the type; without one it is the first of these.
+        "ClusterIP" | "NodePort" | "" if external.is_empty() => NONE.to_owned(),
+        "ClusterIP" | "NodePort" | "" => external.join(","),
         "LoadBalancer" => {
             match balancers(object).into_iter().chain(external).collect::<Vec<_>>().join(",") {
                 none if none.is_empty() => "<pending>".to_owned(),

@@ -1,0 +1,214 @@
+//! Kubeconfigs, read as far as they are data.
+//!
+//! A kubeconfig may name programs to run, files to read and addresses to send everything to. Whoever
+//! follows those does what the author of the file wants; so they are refused, each with its reason,
+//! and what is left is an address, the certificates that vouch for it, and an identity.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use machinery::json::{self, Limits};
+use serde_json::Value;
+
+/// How a cluster is reached, and as whom.
+#[derive(Clone)]
+pub(crate) struct Access {
+    /// The server's address, `https://HOST[:PORT][/PATH]` without a slash at its end.
+    pub(crate) server: String,
+    /// The name that its certificate must be for, where that is not the host of the address.
+    pub(crate) server_name: Option<String>,
+    /// The certificates that vouch for it, as PEM.
+    pub(crate) authority: Vec<u8>,
+    /// Who calls.
+    pub(crate) identity: Identity,
+}
+
+/// Who calls.
+#[derive(Clone)]
+pub(crate) enum Identity {
+    /// A client certificate and its key, as PEM.
+    Certificate {
+        /// The certificate with its chain.
+        chain: Vec<u8>,
+        /// Its private key.
+        key: Vec<u8>,
+    },
+    /// A bearer token.
+    Token(String),
+}
+
+/// Why a kubeconfig can't be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum KubeconfigError {
+    /// It is no YAML.
+    #[error("it is no YAML: {0}")]
+    Unreadable(String),
+    /// It doesn't say which of its clusters or users is meant.
+    #[error("it has no current context, and not exactly one cluster and one user")]
+    NoContext,
+    /// It refers to something that it doesn't hold.
+    #[error("it has no {what} named {name:?}")]
+    Unknown {
+        /// A context, cluster or user.
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// A field that has to be there isn't.
+    #[error("it lacks {0}")]
+    Missing(&'static str),
+    /// A field holds nonsense.
+    #[error("its {field} {problem}")]
+    Invalid {
+        /// The field.
+        field: &'static str,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// A field that isn't followed.
+    #[error("its {field} is not followed: {reason}")]
+    Refused {
+        /// The field.
+        field: &'static str,
+        /// Why not.
+        reason: &'static str,
+    },
+}
+
+const FILE: &str = "files are not read; put the content into the kubeconfig";
+
+/// Fields of a cluster that are refused.
+const OF_CLUSTER: [(&str, &str); 3] = [
+    ("certificate-authority", FILE),
+    ("proxy-url", "requests go to the cluster itself"),
+    ("insecure-skip-tls-verify", "whoever answers could be anyone"),
+];
+
+/// Fields of a user that are refused.
+const OF_USER: [(&str, &str); 9] = [
+    ("exec", "no programs are run; use a token or a client certificate"),
+    ("auth-provider", "it needs a program of its own; use a token or a client certificate"),
+    ("client-certificate", FILE),
+    ("client-key", FILE),
+    ("tokenFile", FILE),
+    ("username", "Kubernetes has no passwords any more"),
+    ("as", "acting for another user is not supported"),
+    ("as-uid", "acting for another user is not supported"),
+    ("as-groups", "acting for another user is not supported"),
+];
+
+// === impl Access ===
+
+impl Access {
+    /// Reads the current context of a kubeconfig; without contexts, its only cluster and user.
+    ///
+    /// # Errors
+    /// What is missing, wrong or refused.
+    pub(crate) fn parse(text: &[u8]) -> Result<Self, KubeconfigError> {
+        let config = json::yaml(text, &Limits::default())
+            .map_err(|error| KubeconfigError::Unreadable(error.message))?
+            .value;
+        let (cluster, user) = chosen(&config)?;
+        refuse(cluster, &OF_CLUSTER)?;
+        refuse(user, &OF_USER)?;
+        let server = field(cluster, "server").ok_or(KubeconfigError::Missing("a server"))?;
+        if !server.starts_with("https://") {
+            let problem = "does not begin with https://";
+            return Err(KubeconfigError::Invalid { field: "server", problem });
+        }
+        let authority = pem(cluster, "certificate-authority-data")?
+            .ok_or(KubeconfigError::Missing("certificate-authority-data"))?;
+        let token = field(user, "token").map(|token| Identity::Token(token.to_owned()));
+        let chain = pem(user, "client-certificate-data")?;
+        let key = pem(user, "client-key-data")?;
+        let identity = match (token, chain, key) {
+            (_, Some(chain), Some(key)) => Identity::Certificate { chain, key },
+            (Some(token), None, None) => token,
+            (_, Some(_), None) => return Err(KubeconfigError::Missing("client-key-data")),
+            (_, None, Some(_)) => return Err(KubeconfigError::Missing("client-certificate-data")),
+            (None, None, None) => {
+                return Err(KubeconfigError::Missing("a token or a client certificate"));
+            }
+        };
+        Ok(Self {
+            server: server.trim_end_matches('/').to_owned(),
+            server_name: field(cluster, "tls-server-name").map(str::to_owned),
+            authority,
+            identity,
+        })
+    }
+}
+
+impl std::fmt::Debug for Access {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The identity is a secret.
+        f.debug_struct("Access").field("server", &self.server).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Certificate { .. } => "Certificate",
+            Self::Token(_) => "Token",
+        })
+    }
+}
+
+/// The cluster and the user that are meant.
+fn chosen(config: &Value) -> Result<(&Value, &Value), KubeconfigError> {
+    let Some(context) = field(config, "current-context") else {
+        let only = |list: &'static str, entry: &str| match entries(config, list) {
+            [one] => Ok(&one[entry]),
+            _ => Err(KubeconfigError::NoContext),
+        };
+        return Ok((only("clusters", "cluster")?, only("users", "user")?));
+    };
+    let context = &named(config, "contexts", "context", context)?["context"];
+    let cluster = field(context, "cluster").ok_or(KubeconfigError::Missing("a cluster"))?;
+    let user = field(context, "user").ok_or(KubeconfigError::Missing("a user"))?;
+    let cluster = &named(config, "clusters", "cluster", cluster)?["cluster"];
+    Ok((cluster, &named(config, "users", "user", user)?["user"]))
+}
+
+fn named<'c>(
+    config: &'c Value,
+    list: &'static str,
+    what: &'static str,
+    name: &str,
+) -> Result<&'c Value, KubeconfigError> {
+    let found = entries(config, list).iter().find(|entry| entry["name"] == name);
+    found.ok_or_else(|| KubeconfigError::Unknown { what, name: name.to_owned() })
+}
+
+fn entries<'c>(config: &'c Value, list: &str) -> &'c [Value] {
+    config.get(list).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// A text that is there and not empty.
+fn field<'v>(value: &'v Value, name: &str) -> Option<&'v str> {
+    value.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
+}
+
+fn refuse(value: &Value, fields: &[(&'static str, &'static str)]) -> Result<(), KubeconfigError> {
+    let is_set = |name: &str| match value.get(name) {
+        None | Some(Value::Null | Value::Bool(false)) => false,
+        Some(Value::String(text)) => !text.is_empty(),
+        Some(_) => true,
+    };
+    match fields.iter().find(|(name, _)| is_set(name)) {
+        Some(&(field, reason)) => Err(KubeconfigError::Refused { field, reason }),
+        None => Ok(()),
+    }
+}
+
+/// The PEM text that a field holds as base64.
+fn pem(value: &Value, name: &'static str) -> Result<Option<Vec<u8>>, KubeconfigError> {
+    let Some(text) = field(value, name) else { return Ok(None) };
+    let invalid = |problem| KubeconfigError::Invalid { field: name, problem };
+    let bytes = STANDARD.decode(text.trim()).map_err(|_| invalid("is no base64"))?;
+    let begins = bytes.windows(11).any(|window| window == b"-----BEGIN ");
+    if begins { Ok(Some(bytes)) } else { Err(invalid("holds no PEM")) }
+}
+
+#[cfg(test)]
+mod tests;

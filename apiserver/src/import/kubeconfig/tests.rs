@@ -1,0 +1,104 @@
+use serde_json::json;
+
+use super::*;
+
+fn data(text: &str) -> String {
+    STANDARD.encode(format!("-----BEGIN {text}-----"))
+}
+
+fn config() -> Value {
+    json!({
+        "clusters": [{"name": "c", "cluster": {
+            "server": "https://host:1/clusters/x/",
+            "certificate-authority-data": data("CA"),
+        }}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+        "contexts": [
+            {"name": "a", "context": {"cluster": "c", "user": "u"}},
+            {"name": "b", "context": {"cluster": "c", "user": "nobody"}},
+        ],
+        "current-context": "a",
+    })
+}
+
+fn parse(config: &Value) -> Result<Access, KubeconfigError> {
+    Access::parse(config.to_string().as_bytes())
+}
+
+#[test]
+fn says_where_and_as_whom() {
+    let access = parse(&config()).unwrap();
+    assert_eq!(access.server, "https://host:1/clusters/x");
+    assert!(matches!(&access.identity, Identity::Token(token) if token == "t"));
+    assert_eq!(access.authority, b"-----BEGIN CA-----");
+    let shown = format!("{access:?} {:?}", access.identity);
+    assert_eq!(shown, "Access { server: \"https://host:1/clusters/x\", .. } Token");
+
+    let mut without_contexts = config();
+    without_contexts.as_object_mut().unwrap().remove("contexts");
+    without_contexts.as_object_mut().unwrap().remove("current-context");
+    assert_eq!(parse(&without_contexts).unwrap().server, access.server);
+
+    // A certificate is used before a token, as kubectl does.
+    let mut both = config();
+    both["users"][0]["user"]["client-certificate-data"] = json!(data("CERTIFICATE"));
+    both["users"][0]["user"]["client-key-data"] = json!(data("KEY"));
+    assert!(matches!(parse(&both).unwrap().identity, Identity::Certificate { .. }));
+}
+
+#[test]
+fn each_refusal_says_why() {
+    let check = |pointer: &str, field: &str, value: Value, expect: &str| {
+        let mut config = config();
+        config.pointer_mut(pointer).unwrap()[field] = value;
+        assert_eq!(parse(&config).unwrap_err().to_string(), expect);
+    };
+    let cluster = "/clusters/0/cluster";
+    let user = "/users/0/user";
+    check("", "current-context", json!("x"), "it has no context named \"x\"");
+    check("", "current-context", json!("b"), "it has no user named \"nobody\"");
+    check("", "clusters", json!("x"), "it has no cluster named \"c\"");
+    check(cluster, "server", json!(""), "it lacks a server");
+    check(cluster, "server", json!("http://x"), "its server does not begin with https://");
+    check(
+        cluster,
+        "certificate-authority-data",
+        json!("..."),
+        "its certificate-authority-data is no base64",
+    );
+    check(
+        cluster,
+        "certificate-authority-data",
+        json!("AAAA"),
+        "its certificate-authority-data holds no PEM",
+    );
+    check(
+        cluster,
+        "certificate-authority-data",
+        json!(null),
+        "it lacks certificate-authority-data",
+    );
+    check(user, "token", json!(""), "it lacks a token or a client certificate");
+    check(user, "client-key-data", json!(data("KEY")), "it lacks client-certificate-data");
+    check(user, "client-certificate-data", json!(data("C")), "it lacks client-key-data");
+    for (pointer, fields) in [(cluster, OF_CLUSTER.as_slice()), (user, OF_USER.as_slice())] {
+        for (field, reason) in fields {
+            let expect = format!("its {field} is not followed: {reason}");
+            check(pointer, field, json!(["x"]), &expect);
+        }
+    }
+    let unharmed = {
+        let mut config = config();
+        config["clusters"][0]["cluster"]["insecure-skip-tls-verify"] = json!(false);
+        config
+    };
+    assert!(parse(&unharmed).is_ok());
+}
+
+#[test]
+fn nonsense_is_told() {
+    for text in ["", "[]", "x", "clusters: 1", "clusters: [1]\nusers: [2]"] {
+        assert!(Access::parse(text.as_bytes()).is_err(), "{text}");
+    }
+    assert!(matches!(Access::parse(b"\t:"), Err(KubeconfigError::Unreadable(_))));
+}
