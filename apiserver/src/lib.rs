@@ -11,6 +11,7 @@ pub mod auth;
 pub mod catalog;
 pub mod clusters;
 mod controllers;
+mod dialer;
 mod discovery;
 mod http;
 mod import;
@@ -21,5 +22,6 @@ pub mod registry;
 mod serve;
 
 pub use args::Args;
+pub use dialer::Network;
 pub use pki::PkiError;
 pub use serve::{Builder, Running, Server, StartError};
