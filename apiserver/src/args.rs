@@ -13,6 +13,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand};
 use runtime::logs::LogArgs;
 use runtime::signals;
 
+use crate::dialer::Network;
 use crate::serve::Server;
 
 /// A Kubernetes API server with many cheap, isolated logical clusters.
@@ -69,6 +70,11 @@ struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     static_admin_token_file: Option<PathBuf>,
 
+    /// Range of loopback, link-local or other special addresses, as 127.0.0.0/8, at which webhooks
+    /// of logical clusters may be; repeatable. All others of those are refused.
+    #[arg(long = "allow-outbound", value_name = "RANGE")]
+    allow_outbound: Vec<Network>,
+
     /// For how long old revisions can at least be read, as 5m.
     #[arg(long, default_value = "5m", value_parser = duration)]
     history: Duration,
@@ -116,7 +122,8 @@ impl ServeArgs {
             .bind_address(self.bind_address)
             .port(self.secure_port)
             .root_directory(&self.root_directory)
-            .external_hostnames(self.external_hostnames);
+            .external_hostnames(self.external_hostnames)
+            .allow_outbound(self.allow_outbound);
         if let Some((certificate, key)) = self.tls_cert_file.zip(self.tls_private_key_file) {
             server = server.tls_files(certificate, key);
         }

@@ -35,5 +35,7 @@ fn context() -> Context {
         groups: vec![MASTERS.into()],
         ..UserInfo::default()
     };
-    Context::new(Arc::new(user), Timestamp::now(), "kcp-apiserver".into())
+    let mut context = Context::new(Arc::new(user), Timestamp::now(), "kcp-apiserver".into());
+    context.inside = true;
+    context
 }

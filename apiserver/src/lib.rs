@@ -6,6 +6,7 @@
 //! store's cache. Dependencies point one way: `http` to `auth` and `registry`, these to `catalog`
 //! and `clusters`, and all of them to the crates below.
 
+mod admission;
 mod args;
 pub mod auth;
 pub mod catalog;
@@ -20,6 +21,7 @@ mod openapi;
 mod pki;
 pub mod registry;
 mod serve;
+mod webhook;
 
 pub use args::Args;
 pub use dialer::Network;

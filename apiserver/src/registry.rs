@@ -3,9 +3,11 @@
 //! Kinds differ by data ([`ResourceDef`]) and by `strategy`s, never by a handler of their own.
 //! The registry knows the store and the catalog, and nothing of HTTP. Start at `create.rs`.
 
+mod admission;
 mod answer;
 mod commit;
 mod conversion;
+mod convert;
 mod create;
 mod decode;
 mod definitions;
@@ -48,6 +50,7 @@ pub use request::{
 
 use crate::catalog::Catalog;
 use crate::clusters::virtuals::Virtuals;
+use crate::dialer::Dialer;
 use versions::Versions;
 
 /// How long a read waits for a revision that is still to come, as upstream.
@@ -61,21 +64,25 @@ pub struct Registry {
     catalog: Arc<Catalog>,
     virtuals: Arc<Virtuals>,
     versions: Versions,
+    dialer: Arc<Dialer>,
+    asked: convert::Asked,
 }
 
 // === impl Registry ===
 
 impl Registry {
     /// A registry over a store and the cache that follows it.
-    pub fn new(
+    pub(crate) fn new(
         store: Arc<dyn Store>,
         cache: Arc<Cache>,
         types: Arc<Types>,
         catalog: Arc<Catalog>,
         virtuals: Arc<Virtuals>,
+        dialer: Arc<Dialer>,
     ) -> Self {
         let versions = Versions { base: store.identity().rv_base };
-        Self { store, cache, types, catalog, virtuals, versions }
+        let asked = convert::Asked::default();
+        Self { store, cache, types, catalog, virtuals, versions, dialer, asked }
     }
 
     /// The cache that all reads come from.

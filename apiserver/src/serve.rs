@@ -22,6 +22,7 @@ use crate::auth::authn::Authenticator;
 use crate::catalog::Catalog;
 use crate::clusters::virtuals::Virtuals;
 use crate::controllers;
+use crate::dialer::{Dialer, Network};
 use crate::discovery::{self, Discovery};
 use crate::http::{self, App, AuditIds, Health};
 use crate::metrics::Metrics;
@@ -47,6 +48,7 @@ pub struct Builder {
     tls_files: Option<(PathBuf, PathBuf)>,
     client_authorities: Option<PathBuf>,
     admin_token: Option<String>,
+    allowed_networks: Vec<Network>,
 }
 
 /// A server that runs. Dropping it ends it without waiting; [`Running::shutdown`] waits.
@@ -98,6 +100,7 @@ impl Server {
             tls_files: None,
             client_authorities: None,
             admin_token: None,
+            allowed_networks: Vec::new(),
         }
     }
 }
@@ -151,6 +154,14 @@ impl Builder {
     #[must_use]
     pub fn admin_token(mut self, token: impl Into<String>) -> Self {
         self.admin_token = Some(token.into());
+        self
+    }
+
+    /// Ranges of loopback, link-local and other special addresses that tenants' webhooks may be
+    /// at. Usual addresses need not be allowed.
+    #[must_use]
+    pub fn allow_outbound(mut self, networks: impl IntoIterator<Item = Network>) -> Self {
+        self.allowed_networks.extend(networks);
         self
     }
 
@@ -230,7 +241,8 @@ impl Builder {
         let cache =
             Cache::start(store.clone(), overlay.clone(), background).await.map_err(failed)?;
         let catalog = Arc::new(Catalog::new(&types, cache.clone()));
-        let registry = Arc::new(Registry::new(store, cache, types, catalog, overlay));
+        let dialer = Arc::new(Dialer::new(self.allowed_networks.clone()));
+        let registry = Arc::new(Registry::new(store, cache, types, catalog, overlay, dialer));
         for own in [ClusterName::root(), ClusterName::system_crds()] {
             let made = registry.create_own(&own, Timestamp::now()).await;
             made.map_err(|error| StartError::Store(Box::new(error)))?;

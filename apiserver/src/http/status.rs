@@ -33,6 +33,12 @@ pub(crate) fn code(reason: Reason) -> StatusCode {
     }
 }
 
+/// The HTTP code of an error: its reason's, unless a webhook has given another.
+pub(crate) fn code_of(error: &Error) -> StatusCode {
+    let told = error.told_status().and_then(|(code, _)| StatusCode::from_u16(code).ok());
+    told.unwrap_or_else(|| code(error.reason()))
+}
+
 /// The word for a reason on the wire; empty for [`Reason::Unknown`].
 fn word(reason: Reason) -> &'static str {
     match reason {
@@ -75,9 +81,9 @@ pub(crate) fn status_of(failure: &Error, audit_id: &str) -> Status {
     Status {
         metadata,
         message,
-        reason: word(reason).to_owned(),
+        reason: failure.told_status().map_or(word(reason), |(_, reason)| reason).to_owned(),
         details: details_of(details),
-        code: code(reason).as_u16(),
+        code: code_of(failure).as_u16(),
         ..Status::default()
     }
 }
@@ -87,7 +93,7 @@ pub(crate) fn failure(error: &Error, encoding: Encoding, audit_id: &str) -> Resp
     let status = status_of(error, audit_id);
     let retry = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
     let mut response = encoded(&status, encoding);
-    *response.status_mut() = code(error.reason());
+    *response.status_mut() = code_of(error);
     if retry > 0 {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(retry));
     }

@@ -8,14 +8,16 @@ use schema::resource::{Flag, Generation, ResourceDef};
 use serde_json::{Value, json};
 use store::cache::Slot;
 
+use super::admission::Admission;
 use super::commit::{Lost, TRIES, Write};
 use super::guard::unreadable;
 use super::managed::{Tracking, manager};
 use super::owners::dedup_owners;
 use super::strategy::{self, Strategy};
 use super::typing::Typing;
+use crate::admission::{Objects, Operation};
 use crate::registry::{
-    Body, Context, Error, Reason, Registry, Target, View, WriteOptions, Written, conversion,
+    Body, Context, Error, Reason, Registry, Target, View, WriteOptions, Written,
 };
 
 /// Names that are tried for one `generateName`, as upstream (KEP-4420).
@@ -66,6 +68,14 @@ impl Registry {
                 "resourceVersion should not be set on objects to be created",
             ));
         }
+        let mut admission = self.admission(ctx, target, Operation::Create, dry_run);
+        let mut tracking = tracking;
+        if let Some(admission) = &mut admission
+            && self.guard(ctx, cluster, &target.namespace).is_ok()
+        {
+            decoded = self.mutate_new(ctx, target, admission, tracking, decoded).await?;
+            tracking = Tracking::Done;
+        }
         let mut waited = false;
         let mut names = 0;
         for _ in 0..TRIES + NAME_TRIES {
@@ -82,6 +92,11 @@ impl Registry {
             let generated = self.name(&mut object);
             names += usize::from(generated);
             let (name, value) = self.prepare_new(ctx, target, tracking, object)?;
+            if let Some(admission) = &mut admission {
+                let objects = Objects { new: Some(value.clone()), old: None };
+                self.judge(ctx, target, admission, &objects).await?;
+            }
+            let value = self.canonical(target, value).await?;
             let mut guard = guard;
             self.guard_type(&mut guard, target, cluster, &name)?;
             let key = Self::object_key(target, cluster, &name);
@@ -112,13 +127,13 @@ impl Registry {
                     return Err(exists());
                 }
                 let object = self.unwritten(key, &value, None)?;
-                return self.written(target, object, true);
+                return self.written(target, object, true).await;
             }
             let write = Write { key: key.clone(), expect, value: Some(value.clone()) };
             match self.write(write, guard).await {
                 Ok(revision) => {
                     let object = self.object(key, &value, revision)?;
-                    return self.written(target, object, true);
+                    return self.written(target, object, true).await;
                 }
                 Err(Lost::Race) if matches!(self.cache.slot(&key), Slot::Object(_)) => {
                     if !generated || names >= NAME_TRIES {
@@ -132,14 +147,43 @@ impl Registry {
         Err(contended())
     }
 
-    /// Makes a decoded object one that can be stored, and judges it. Returns its name and bytes.
+    /// Lets webhooks change a decoded object, which is completed and given to its manager before.
+    async fn mutate_new(
+        &self,
+        ctx: &Context,
+        target: &Target,
+        admission: &mut Admission,
+        tracking: Tracking<'_>,
+        mut object: Value,
+    ) -> Result<Value, Error> {
+        for field in [
+            "uid",
+            "creationTimestamp",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "selfLink",
+        ] {
+            remove(&mut object, &["metadata", field]);
+        }
+        self.typing(target)?.default(&mut object);
+        strategy::of(&target.resource).complete(&mut object);
+        let object = self.track(ctx, target, tracking, None, object)?;
+        let mut objects = Objects { new: Some(object), old: None };
+        self.mutate(ctx, target, admission, &mut objects).await?;
+        let mut object = objects.new.unwrap_or_default();
+        check_namespace(target, &mut object)?;
+        dedup_owners(ctx, &mut object, true);
+        Ok(object)
+    }
+
+    /// Makes a decoded object one that can be stored, and judges it. Returns its name, too.
     fn prepare_new(
         &self,
         ctx: &Context,
         target: &Target,
         tracking: Tracking<'_>,
         mut object: Value,
-    ) -> Result<(String, bytes::Bytes), Error> {
+    ) -> Result<(String, Value), Error> {
         let resource = &target.resource;
         let kind = Self::kind(resource, &target.version);
         for field in
@@ -172,11 +216,11 @@ impl Registry {
             return Err(Error::invalid(&kind, &name, &problems));
         }
         strategy.warnings(&object, None).into_iter().for_each(|warning| ctx.warn(warning));
-        Ok((name, self.canonical(target, object)?))
+        Ok((name, object))
     }
 
     /// The bytes that are stored for an object of the target's version.
-    pub(super) fn canonical(
+    pub(super) async fn canonical(
         &self,
         target: &Target,
         mut object: Value,
@@ -189,7 +233,7 @@ impl Registry {
         if stored == Self::kind(resource, &target.version) {
             return Ok(store::object::encode(&object));
         }
-        let mut object = conversion::to_stored(resource, object, &stored);
+        let mut object = self.to_storage(target, object, &stored).await?;
         if target.custom.is_some() {
             // What the stored version lacks stays: reading in a version leaves out what that lacks.
             return Ok(store::object::encode(&object));
@@ -199,13 +243,13 @@ impl Registry {
         Ok(store::object::encode(&object))
     }
 
-    pub(super) fn written(
+    pub(super) async fn written(
         &self,
         target: &Target,
         object: std::sync::Arc<store::cache::Object>,
         created: bool,
     ) -> Result<Written, Error> {
-        let view: View = self.view(&self.lens(target), object)?;
+        let view: View = self.view(&self.lens(target), object).await?;
         Ok(Written { view, created })
     }
 

@@ -9,6 +9,7 @@ use super::commit::{Lost, TRIES, Write};
 use super::create::contended;
 use super::guard::{Guard, is_stored, unreadable};
 use super::strategy;
+use crate::admission::{Objects, Operation};
 use crate::registry::{
     Context, DeleteOptions, Deleted, Error, List, ListOptions, Propagation, Reason, Registry,
     Target,
@@ -51,10 +52,18 @@ impl Registry {
             };
             self.check_preconditions(target, current, &options)?;
             self.check_unused(target, current)?;
-            let view = self.view(&self.lens(target), current.clone())?;
+            let view = self.view(&self.lens(target), current.clone()).await?;
             let held = self.is_held(target, current, &options)?;
             if held && current.header.is_deleting() {
                 return Ok(Deleted::Pending(view));
+            }
+            if let Some(mut admission) =
+                self.admission(ctx, target, Operation::Delete, options.dry_run)
+            {
+                let old = self.in_version(target, current).await?;
+                let mut objects = Objects { new: None, old: Some(old) };
+                self.mutate(ctx, target, &mut admission, &mut objects).await?;
+                self.judge(ctx, target, &mut admission, &objects).await?;
             }
             let marked = if held { Some(self.marked(ctx, target, current)?) } else { None };
             let returned = strategy::of(&target.resource).returns_deleted();
@@ -64,7 +73,7 @@ impl Registry {
                     None => Ok(Deleted::Gone(view)),
                     Some(value) => {
                         let object = self.unwritten(key, &value, Some(current))?;
-                        Ok(Deleted::Pending(self.view(&self.lens(target), object)?))
+                        Ok(Deleted::Pending(self.view(&self.lens(target), object).await?))
                     }
                 };
             }
@@ -83,7 +92,7 @@ impl Registry {
                         None if returned => self.object(key, &current.json(), revision)?,
                         None => return Ok(Deleted::Gone(view)),
                     };
-                    return Ok(Deleted::Pending(self.view(&self.lens(target), shown)?));
+                    return Ok(Deleted::Pending(self.view(&self.lens(target), shown).await?));
                 }
                 Err(Lost::Race | Lost::GuardRace) => {}
                 Err(Lost::Refused(error)) => return Err(error),

@@ -52,6 +52,8 @@ struct Inner {
     reason: Reason,
     message: String,
     details: Details,
+    /// Code and reason that somebody else gives, as a webhook.
+    told: Option<(u16, String)>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -94,7 +96,7 @@ impl Error {
     /// An error of any reason.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
         let details = Details::default();
-        Self(Box::new(Inner { reason, message: message.into(), details, source: None }))
+        Self(Box::new(Inner { reason, message: message.into(), details, told: None, source: None }))
     }
 
     /// An error that says nothing of what it is about, but has details (upstream's
@@ -103,6 +105,24 @@ impl Error {
         let mut error = Self::new(reason, message);
         error.0.details.shown_empty = true;
         error
+    }
+
+    /// A refusal whose code and reason are somebody else's, as a webhook's.
+    pub(crate) fn told(
+        code: u16,
+        reason: &str,
+        message: impl Into<String>,
+        details: Details,
+    ) -> Self {
+        let mut error = Self::new(Reason::Unknown, message);
+        error.0.details = details;
+        error.0.told = Some((code, reason.to_owned()));
+        error
+    }
+
+    /// The code and reason that somebody else gives.
+    pub(crate) fn told_status(&self) -> Option<(u16, &str)> {
+        self.0.told.as_ref().map(|(code, reason)| (*code, reason.as_str()))
     }
 
     /// The request is malformed.

@@ -39,7 +39,7 @@ impl Registry {
         let shared = || self.cache.get(&definitions::fallback(target)?);
         match self.cache.get(&key).or_else(shared) {
             Some(object) => {
-                let view = self.view(&self.lens(target), object)?;
+                let view = self.view(&self.lens(target), object).await?;
                 match self.scale_paths(target)? {
                     Some(paths) => self.scale_view(&paths, view),
                     None => Ok(view),
@@ -86,7 +86,7 @@ impl Registry {
                     self.page(&prefix, &selection, None, limit, Some(revision)).await?
                 }
             };
-            return self.answer_list(ctx, target, &selection, listed, &prefix);
+            return self.answer_list(ctx, target, &selection, listed, &prefix).await;
         }
         if !matches!(options.resource_version.as_str(), "" | "0") {
             return Err(Error::bad_request(
@@ -112,7 +112,7 @@ impl Registry {
                 error
             }
         })?;
-        self.answer_list(ctx, target, &selection, listed, &prefix)
+        self.answer_list(ctx, target, &selection, listed, &prefix).await
     }
 
     /// Waits for a revision that a client has heard of.
@@ -176,7 +176,7 @@ impl Registry {
         Ok(listed)
     }
 
-    fn answer_list(
+    async fn answer_list(
         &self,
         ctx: &Context,
         target: &Target,
@@ -207,9 +207,8 @@ impl Registry {
                 "{count} objects are left out: their logical clusters do not serve {version}"
             ));
         }
-        let items = objects.into_iter().map(|object| self.view(&lens, object));
         Ok(List {
-            items: items.collect::<Result<_, _>>()?,
+            items: self.views(&lens, objects).await?,
             resource_version: self.versions.format(listed.revision),
             remaining: (continue_token.is_some() && selection.is_everything())
                 .then_some(listed.remaining as u64),

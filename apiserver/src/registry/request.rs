@@ -49,6 +49,8 @@ pub struct Context {
     pub now: Timestamp,
     /// The `User-Agent` up to the first `/`: the default field manager.
     pub agent: Arc<str>,
+    /// Whether the server itself asks, on its own behalf: admission is for others.
+    pub(crate) inside: bool,
     /// Texts for `Warning` headers, each once.
     warnings: Mutex<Vec<String>>,
 }
@@ -176,7 +178,7 @@ pub enum PatchType {
 impl Context {
     /// A request's context, without warnings yet.
     pub fn new(user: Arc<UserInfo>, now: Timestamp, agent: Arc<str>) -> Self {
-        Self { user, now, agent, warnings: Mutex::default() }
+        Self { user, now, agent, inside: false, warnings: Mutex::default() }
     }
 
     /// Adds a text for a `Warning` header, unless it is there already.

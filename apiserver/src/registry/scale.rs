@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::decode::Raw;
 use super::managed::{Tracking, manager, managers_from_scale, with_managers_of};
 use super::typing::Typing;
-use super::update::check_name;
+use super::update::{Endpoint, check_name};
 use crate::registry::{
     Body, Context, Error, FieldValidation, Registry, Target, View, WriteOptions, Written,
 };
@@ -74,7 +74,8 @@ impl Registry {
         // The whole object is written, of which nothing but the number changes.
         let main = Target { subresource: "".into(), ..target.clone() };
         let done = Tracking::Done;
-        let written = self.transform(ctx, &main, dry_run, locked, done, |old| {
+        let endpoint = Endpoint(target, Some(paths));
+        let written = self.transform_at(ctx, &main, endpoint, dry_run, locked, done, |old| {
             let before = with_managers_of(target, old, scale_of(paths, old)?);
             let new = self.track_scale(ctx, target, tracking, &before, change(&before)?)?;
             let replicas = get(&new, &["spec", "replicas"]).and_then(Value::as_i64).unwrap_or(0);
@@ -123,7 +124,7 @@ fn parts(path: &str) -> Vec<&str> {
     path.strip_prefix('.').unwrap_or(path).split('.').collect()
 }
 
-fn scale_of(paths: &ScalePaths, object: &Value) -> Result<Value, Error> {
+pub(super) fn scale_of(paths: &ScalePaths, object: &Value) -> Result<Value, Error> {
     let replicas = get(object, &parts(&paths.spec_replicas)).and_then(Value::as_i64);
     let Some(replicas) = replicas else {
         let why = format!("the spec replicas field \"{}\" does not exist", paths.spec_replicas);

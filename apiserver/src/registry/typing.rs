@@ -149,6 +149,14 @@ impl Typing {
         }
     }
 
+    /// The custom type, if it is one.
+    pub(super) fn custom_type(&self) -> Option<&Arc<CustomType>> {
+        match self {
+            Self::Builtin(_) => None,
+            Self::Custom(custom) => Some(&custom.custom),
+        }
+    }
+
     /// The custom version, if it is one.
     pub(super) fn version(&self) -> Option<&CustomVersion> {
         match self {

@@ -5,16 +5,20 @@ use std::sync::Arc;
 use machinery::field::go_quote;
 use machinery::meta::{get, get_i64, get_str, remove, set};
 use machinery::{FieldError, FieldPath};
+use schema::crd::ScalePaths;
 use schema::resource::{Generation, ResourceDef};
 use serde_json::{Value, json};
 use store::cache::{Object, Slot};
 
+use super::admission::Admission;
 use super::commit::{Lost, TRIES, Write, parse};
 use super::create::{check_namespace, contended};
 use super::guard::{Guard, is_stored, unreadable};
 use super::managed::{MANAGED_FIELDS, Tracking, manager};
 use super::owners::dedup_owners;
+use super::scale::scale_of;
 use super::strategy;
+use crate::admission::{Objects, Operation};
 use crate::registry::{Body, Context, Error, Reason, Registry, Target, WriteOptions, Written};
 
 /// What becomes of an object that is updated.
@@ -26,6 +30,10 @@ pub(super) enum Next {
     /// The last thing that kept it is gone, and so it goes.
     Gone(bytes::Bytes),
 }
+
+/// What a write is addressed to, and where the numbers are if that is a `scale`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Endpoint<'a>(pub(super) &'a Target, pub(super) Option<&'a ScalePaths>);
 
 impl Registry {
     /// Replaces an object, or a part of it by a subresource.
@@ -83,6 +91,22 @@ impl Registry {
         tracking: Tracking<'_>,
         change: impl Fn(&Value) -> Result<Value, Error>,
     ) -> Result<Written, Error> {
+        let endpoint = Endpoint(target, None);
+        self.transform_at(ctx, target, endpoint, dry_run, locked, tracking, change).await
+    }
+
+    /// As [`transform`](Self::transform), at an endpoint that admission sees.
+    #[expect(clippy::too_many_arguments, reason = "those of a write, and the endpoint")]
+    pub(super) async fn transform_at(
+        &self,
+        ctx: &Context,
+        target: &Target,
+        endpoint: Endpoint<'_>,
+        dry_run: bool,
+        locked: bool,
+        tracking: Tracking<'_>,
+        change: impl Fn(&Value) -> Result<Value, Error>,
+    ) -> Result<Written, Error> {
         let cluster = Self::cluster(target)?.clone();
         let key = Self::object_key(target, &cluster, &target.name);
         let resource = Self::group_resource(&target.resource);
@@ -96,17 +120,27 @@ impl Registry {
                 self.require_cluster(&cluster)?;
                 return Err(Error::not_found(&resource, &target.name));
             };
-            let old = self.in_version(target, current)?;
+            let old = self.in_version(target, current).await?;
             let new = change(&old)?;
-            let next = self.next(ctx, target, current, &old, new, tracking)?;
+            let mut admission = self.admission(ctx, endpoint.0, Operation::Update, dry_run);
+            let mut tracking = tracking;
+            let mut new = new;
+            if let Some(admission) = &mut admission {
+                new = self
+                    .mutate_change(ctx, target, endpoint, admission, tracking, &old, new)
+                    .await?;
+                tracking = Tracking::Done;
+            }
+            let admission = admission.map(|admission| (endpoint, admission));
+            let next = self.next(ctx, target, current, &old, new, tracking, admission).await?;
             let (value, gone) = match next {
-                Next::Same => return self.written(target, current.clone(), false),
+                Next::Same => return self.written(target, current.clone(), false).await,
                 Next::Changed(value) => (value, false),
                 Next::Gone(value) => (value, true),
             };
             if dry_run {
                 let object = self.unwritten(key, &value, Some(current))?;
-                return self.written(target, object, false);
+                return self.written(target, object, false).await;
             }
             // A virtual object becomes real: that is a creation in its namespace.
             let guard = if is_stored(&slot) {
@@ -122,7 +156,7 @@ impl Registry {
                     // What goes is shown with the version that it had.
                     let revision = if gone { current.revision } else { revision };
                     let object = self.object(key, &value, revision)?;
-                    return self.written(target, object, false);
+                    return self.written(target, object, false).await;
                 }
                 Err(Lost::Race) if locked => {
                     return Err(Error::modified(&resource, &target.name));
@@ -141,9 +175,13 @@ impl Registry {
     }
 
     /// A stored object as the target's version has it.
-    pub(super) fn in_version(&self, target: &Target, object: &Arc<Object>) -> Result<Value, Error> {
+    pub(super) async fn in_version(
+        &self,
+        target: &Target,
+        object: &Arc<Object>,
+    ) -> Result<Value, Error> {
         if target.custom.is_some() {
-            let view = self.view(&self.lens(target).of_one(), object.clone())?;
+            let view = self.view(&self.lens(target).of_one(), object.clone()).await?;
             return serde_json::from_slice(&view.json).map_err(Error::internal);
         }
         let value = parse(object)?;
@@ -154,8 +192,34 @@ impl Registry {
         self.converted(&target.resource, value, &kind)
     }
 
+    /// Lets webhooks change the new state of an object, which is completed and given to its
+    /// manager before. At `scale` they see a Scale.
+    #[expect(clippy::too_many_arguments, reason = "those of a write, and what admits it")]
+    async fn mutate_change(
+        &self,
+        ctx: &Context,
+        target: &Target,
+        endpoint: Endpoint<'_>,
+        admission: &mut Admission,
+        tracking: Tracking<'_>,
+        old: &Value,
+        mut new: Value,
+    ) -> Result<Value, Error> {
+        self.typing(target)?.default(&mut new);
+        strategy::of(&target.resource).complete(&mut new);
+        let new = self.track(ctx, target, tracking, Some(old), new)?;
+        let mut objects = endpoint.objects(old, &new)?;
+        self.mutate(ctx, endpoint.0, admission, &mut objects).await?;
+        let mut changed = endpoint.taken(new, objects.new.unwrap_or_default());
+        check_name(target, &changed)?;
+        check_namespace(target, &mut changed)?;
+        dedup_owners(ctx, &mut changed, true);
+        Ok(changed)
+    }
+
     /// Judges a change and completes it.
-    pub(super) fn next(
+    #[expect(clippy::too_many_arguments, reason = "those of a write, and what admits it")]
+    pub(super) async fn next(
         &self,
         ctx: &Context,
         target: &Target,
@@ -163,6 +227,7 @@ impl Registry {
         old: &Value,
         mut new: Value,
         tracking: Tracking<'_>,
+        admission: Option<(Endpoint<'_>, Admission)>,
     ) -> Result<Next, Error> {
         let resource = &target.resource;
         let kind = Self::kind(resource, &target.version);
@@ -193,13 +258,17 @@ impl Registry {
         }
         strategy.warnings(&new, Some(old)).into_iter().for_each(|warning| ctx.warn(warning));
         self.check_versions_kept(target, old, &new)?;
+        if let Some((endpoint, mut admission)) = admission {
+            let objects = endpoint.objects(old, &new)?;
+            self.judge(ctx, endpoint.0, &mut admission, &objects).await?;
+        }
         let deleting = get(&new, &["metadata", "deletionTimestamp"]).is_some();
         let kept = get(&new, &["metadata", "finalizers"])
             .and_then(Value::as_array)
             .is_some_and(|finalizers| !finalizers.is_empty());
         let gone = deleting && !kept && !strategy.is_held(&new);
         patch::apply::keep_times(old, &mut new);
-        let value = self.canonical(target, new)?;
+        let value = self.canonical(target, new).await?;
         if gone {
             return Ok(Next::Gone(value));
         }
@@ -230,6 +299,29 @@ impl Registry {
             return Err(Error::new(Reason::Unknown, why));
         }
         if given == present { Ok(()) } else { Err(Error::modified(&resource, &target.name)) }
+    }
+}
+
+// === impl Endpoint ===
+
+impl Endpoint<'_> {
+    /// What admission sees of a change.
+    fn objects(self, old: &Value, new: &Value) -> Result<Objects, Error> {
+        let seen = |object: &Value| match self.1 {
+            None => Ok(object.clone()),
+            Some(paths) => scale_of(paths, object),
+        };
+        Ok(Objects { new: Some(seen(new)?), old: Some(seen(old)?) })
+    }
+
+    /// The object with what admission made of what it saw.
+    fn taken(self, mut object: Value, seen: Value) -> Value {
+        let Some(paths) = self.1 else { return seen };
+        if let Some(replicas) = get(&seen, &["spec", "replicas"]) {
+            let path = paths.spec_replicas.trim_start_matches('.').split('.').collect::<Vec<_>>();
+            set(&mut object, &path, replicas.clone());
+        }
+        object
     }
 }
 

@@ -1,9 +1,11 @@
 //! Stored objects as a request sees them: in its version, and marked in wildcard answers.
 
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
 use machinery::Gvk;
+use schema::crd::CustomType;
 use schema::resource::ResourceDef;
 use schema::{CoerceMode, SchemaHash};
 use serde_json::Value;
@@ -11,7 +13,7 @@ use store::cache::Object;
 use store::object;
 
 use super::typing::Typing;
-use crate::registry::{ClusterScope, Error, Registry, Target, View, conversion};
+use crate::registry::{ClusterScope, Error, Registry, Target, View, conversion, convert};
 
 /// What is done to stored bytes before they are shown.
 #[derive(Clone, Debug)]
@@ -25,13 +27,20 @@ pub(super) struct Lens {
     wildcard: bool,
 }
 
-/// A custom resource as it is shown in one version, kept with the stored bytes.
-struct Shown {
+/// A custom resource as it is shown in one version, kept with the stored bytes; then the next.
+pub(super) struct Shown {
     schema: SchemaHash,
     version: Arc<str>,
+    /// The type whose webhook made it; of none where no webhook was asked.
+    by: Weak<CustomType>,
     /// `None` where the stored bytes themselves are shown.
     json: Option<Bytes>,
+    next: OnceLock<Box<Shown>>,
 }
+
+/// Most forms that are kept with an object: the versions that are in use, and some of schemas that
+/// have been replaced since.
+const KEPT: usize = 4;
 
 impl Registry {
     pub(super) fn lens(&self, target: &Target) -> Lens {
@@ -47,76 +56,82 @@ impl Registry {
         }
     }
 
-    /// An object as `lens` shows it. Copies nothing for the version that is stored.
-    pub(super) fn view(&self, lens: &Lens, object: Arc<Object>) -> Result<View, Error> {
-        let json = self.shown(lens, &object)?;
-        Ok(View { json, object })
-    }
-
-    fn shown(&self, lens: &Lens, object: &Object) -> Result<Bytes, Error> {
-        let mut json = object.json();
-        if let Some((typing, kind)) = &lens.custom {
-            let own = if lens.wildcard { self.typing_of(lens, object) } else { None };
-            json = Self::passed(own.as_ref().unwrap_or(typing), kind, object)?;
+    /// An object as `lens` shows it, unless a webhook has to be asked first. Copies nothing for the
+    /// version that is stored.
+    pub(super) fn ready(&self, lens: &Lens, object: &Arc<Object>) -> Result<Option<View>, Error> {
+        let json = if let Some((typing, kind)) = &lens.custom {
+            let own = self.own_typing(lens, object);
+            match Self::passed(own.as_deref().unwrap_or(typing), kind, object)? {
+                Some(json) => json,
+                None => return Ok(None),
+            }
         } else if let Some(kind) = &lens.convert {
-            let value = serde_json::from_slice(&json).map_err(Error::internal)?;
+            let value = serde_json::from_slice(&object.json()).map_err(Error::internal)?;
             let version = conversion::resource_version(&value);
             let converted = self.converted(&lens.resource, value, kind)?;
-            json = object::encode(&converted);
-            if let Some(version) = version {
-                json = object::with_resource_version(&json, version);
+            let json = object::encode(&converted);
+            match version {
+                Some(version) => object::with_resource_version(&json, version),
+                None => json,
             }
-        }
+        } else {
+            object.json()
+        };
+        Ok(Some(Self::seen(lens, json, object.clone())))
+    }
+
+    /// An object in the version of a lens, with the mark of wildcard answers.
+    pub(super) fn seen(lens: &Lens, mut json: Bytes, object: Arc<Object>) -> View {
         if lens.wildcard {
             let (cluster, _, _) = object.key.parts();
             json = object::with_cluster(&json, cluster);
         }
-        Ok(json)
+        View { json, object }
     }
 
     /// The type of a custom resource where it lives: over all logical clusters, each has its own.
     /// `None` where the version that is asked for isn't served.
-    fn typing_of(&self, lens: &Lens, object: &Object) -> Option<Typing> {
-        let (_, kind) = lens.custom.as_ref()?;
+    pub(super) fn own_typing<'l>(
+        &self,
+        lens: &'l Lens,
+        object: &Object,
+    ) -> Option<Cow<'l, Typing>> {
+        let (typing, kind) = lens.custom.as_ref()?;
+        if !lens.wildcard {
+            return Some(Cow::Borrowed(typing));
+        }
         let cluster = object.key.object().cluster;
         let Lens { resource, .. } = lens;
         let custom = self.catalog.custom_of(&cluster, &resource.group, &resource.plural)?;
         let typing = Typing::custom(&custom, kind)?;
-        typing.version().is_some_and(|version| version.served).then_some(typing)
+        let served = typing.version().is_some_and(|version| version.served);
+        served.then_some(Cow::Owned(typing))
     }
 
     /// Whether an object can be shown at all: over all logical clusters, some may not serve the
     /// version that is asked for.
     pub(super) fn is_shown(&self, lens: &Lens, object: &Object) -> bool {
-        !lens.wildcard || lens.custom.is_none() || self.typing_of(lens, object).is_some()
+        !lens.wildcard || lens.custom.is_none() || self.own_typing(lens, object).is_some()
     }
 
     /// A custom resource in the version of `kind`: what the schema doesn't know is left out, and
-    /// what it says by default filled in. Done once for each object, if it is always asked for in
-    /// the same version.
-    fn passed(typing: &Typing, kind: &Gvk, object: &Object) -> Result<Bytes, Error> {
-        let version = &kind.group_version.version;
-        let known = |shown: &&Shown| shown.schema == typing.hash() && shown.version == *version;
-        let kept = object.derived.get().and_then(|derived| derived.downcast_ref::<Shown>());
-        if let Some(shown) = kept.filter(known) {
-            return Ok(shown.json.clone().unwrap_or_else(|| object.json()));
+    /// what it says by default filled in. Done once for each object and version. `None` if a
+    /// webhook has to convert it.
+    fn passed(typing: &Typing, kind: &Gvk, object: &Object) -> Result<Option<Bytes>, Error> {
+        let by = match convert::converter(typing, kind, object) {
+            Some(custom) => Arc::downgrade(custom),
+            None => Weak::new(),
+        };
+        if let Some(shown) = Shown::find(object, typing.hash(), kind, &by) {
+            return Ok(Some(shown.json.clone().unwrap_or_else(|| object.json())));
         }
-        let mut value = serde_json::from_slice(&object.json()).map_err(Error::internal)?;
-        let resource_version = conversion::resource_version(&value);
-        conversion::relabel(&mut value, kind);
-        typing.repair(&mut value).map_err(Error::internal)?;
-        let mut json = object::encode(&value);
-        if let Some(version) = resource_version {
-            json = object::with_resource_version(&json, version);
+        if !Weak::ptr_eq(&by, &Weak::new()) {
+            return Ok(None);
         }
-        let same = json == object.json();
-        if kept.is_none() {
-            let json = (!same).then(|| json.clone());
-            let shown = Shown { schema: typing.hash(), version: version.clone(), json };
-            // Another reader may have been faster.
-            drop(object.derived.set(Arc::new(shown)));
-        }
-        Ok(if same { object.json() } else { json })
+        let value = serde_json::from_slice(&object.json()).map_err(Error::internal)?;
+        let json = Self::repaired(typing, kind, value)?;
+        Shown::keep(object, typing.hash(), kind, by, &json);
+        Ok(Some(if json == object.json() { object.json() } else { json }))
     }
 
     /// A stored object as `kind`, without what that kind lacks.
@@ -145,5 +160,64 @@ impl Lens {
     /// shared.
     pub(super) fn is_plain(&self) -> bool {
         self.convert.is_none() && !self.wildcard
+    }
+
+    /// The kind in which custom resources are shown, if they are.
+    pub(super) fn kind(&self) -> Option<&Gvk> {
+        self.custom.as_ref().map(|(_, kind)| kind)
+    }
+}
+
+// === impl Shown ===
+
+impl Shown {
+    fn first(object: &Object) -> Option<&Self> {
+        object.derived.get().and_then(|derived| derived.downcast_ref())
+    }
+
+    fn find<'o>(
+        object: &'o Object,
+        schema: SchemaHash,
+        kind: &Gvk,
+        by: &Weak<CustomType>,
+    ) -> Option<&'o Self> {
+        let version = &kind.group_version.version;
+        let chain = std::iter::successors(Self::first(object), |shown| {
+            shown.next.get().map(|next| &**next)
+        });
+        { chain }.find(|shown| {
+            shown.schema == schema && shown.version == *version && Weak::ptr_eq(&shown.by, by)
+        })
+    }
+
+    /// Keeps how an object is shown, if there is room. Another reader may have been faster, which
+    /// is as good.
+    pub(super) fn keep(
+        object: &Object,
+        schema: SchemaHash,
+        kind: &Gvk,
+        by: Weak<CustomType>,
+        json: &Bytes,
+    ) {
+        let version = kind.group_version.version.clone();
+        let json = (*json != object.json()).then(|| json.clone());
+        let mut new = Self { schema, version, by, json, next: OnceLock::new() };
+        let Some(mut last) = Self::first(object) else {
+            drop(object.derived.set(Arc::new(new)));
+            return;
+        };
+        for _ in 1..KEPT {
+            match last.next.get() {
+                Some(next) => last = next,
+                None => match last.next.set(Box::new(new)) {
+                    Ok(()) => return,
+                    Err(returned) => {
+                        new = *returned;
+                        let Some(next) = last.next.get() else { return };
+                        last = next;
+                    }
+                },
+            }
+        }
     }
 }

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::task::{self, Poll, ready};
 use std::time::Duration;
 
-use futures::{Stream, StreamExt, stream};
+use futures::future::BoxFuture;
+use futures::{FutureExt, Stream, StreamExt, stream};
 use store::cache::{Event, Object, Origin, Scope, Subscription};
 use store::{KeyPrefix, Revision};
 use tokio::time::{Instant, Sleep};
@@ -64,9 +65,18 @@ struct Run {
     lens: Lens,
     /// A wildcard watch sees stored objects, and of virtual ones namespaces only.
     stored_only: bool,
+    /// A change that waits for a webhook to convert its object.
+    pending: Option<Pending>,
     clock: Clock,
     /// Set when nothing more comes.
     over: bool,
+}
+
+/// A change whose object is being converted. What comes after it waits.
+struct Pending {
+    kind: EventKind,
+    event: Option<Arc<Event>>,
+    view: BoxFuture<'static, Result<View, Error>>,
 }
 
 /// When something happens by itself. One timer, which is set anew only when it has fired: an event
@@ -155,6 +165,11 @@ impl Registry {
             }
         };
         let stored_only = wildcard && !of_namespaces;
+        let lens = self.lens(target);
+        if lens.kind().is_some() {
+            // Those of the beginning are converted together; one that fails is told of in its turn.
+            drop(self.views(&lens, initial.iter().cloned().collect()).await);
+        }
         let run = Run {
             registry: self.clone(),
             subscription,
@@ -162,8 +177,9 @@ impl Registry {
             initial,
             mark,
             selection,
-            lens: self.lens(target),
+            lens,
             stored_only,
+            pending: None,
             clock: Clock::new(Instant::now(), timeout(options.timeout_seconds), options.bookmarks),
             over: false,
         };
@@ -209,8 +225,14 @@ impl Stream for Run {
         if run.over {
             return Poll::Ready(None);
         }
+        if run.pending.is_some() {
+            return run.poll_pending(cx);
+        }
         if let Some(object) = run.initial.pop_front() {
-            return Poll::Ready(Some(run.initial(object)));
+            return match run.shown(EventKind::Added, object, None) {
+                Some(item) => Poll::Ready(Some(item)),
+                None => run.poll_pending(cx),
+            };
         }
         if let Some(revision) = run.mark.take() {
             let resource_version = run.registry.versions.format(revision);
@@ -219,12 +241,9 @@ impl Stream for Run {
         for _ in 0..TURN {
             match run.subscription.poll_next(cx) {
                 Poll::Ready(Some(event)) => match run.change(&event) {
-                    Ok(Some(item)) => return Poll::Ready(Some(item)),
-                    Ok(None) => continue,
-                    Err(error) => {
-                        run.over = true;
-                        return Poll::Ready(Some(WatchItem::Failed(error)));
-                    }
+                    Some(item) => return Poll::Ready(Some(item)),
+                    None if run.pending.is_some() => return run.poll_pending(cx),
+                    None => continue,
                 },
                 Poll::Ready(None) => {
                     run.over = true;
@@ -252,19 +271,46 @@ impl Stream for Run {
 // === impl Run ===
 
 impl Run {
-    fn initial(&self, object: Arc<Object>) -> WatchItem {
-        match self.registry.view(&self.lens, object) {
-            Ok(view) => WatchItem::Change { kind: EventKind::Added, view, event: None },
-            Err(error) => WatchItem::Failed(error),
+    /// The item of a change, unless its object has to be converted first: then it is pending.
+    fn shown(
+        &mut self,
+        kind: EventKind,
+        object: Arc<Object>,
+        event: Option<Arc<Event>>,
+    ) -> Option<WatchItem> {
+        match self.registry.ready(&self.lens, &object) {
+            Ok(Some(view)) => Some(WatchItem::Change { kind, view, event }),
+            Ok(None) => {
+                let (registry, lens) = (self.registry.clone(), self.lens.clone());
+                let view = async move { registry.view(&lens, object).await }.boxed();
+                self.pending = Some(Pending { kind, event, view });
+                None
+            }
+            Err(error) => Some(self.failed(error)),
         }
     }
 
-    /// The event as this watcher sees it, if it does.
-    fn change(&mut self, event: &Arc<Event>) -> Result<Option<WatchItem>, Error> {
+    fn poll_pending(&mut self, cx: &mut task::Context<'_>) -> Poll<Option<WatchItem>> {
+        let Some(pending) = &mut self.pending else { return Poll::Pending };
+        let view = ready!(pending.view.poll_unpin(cx));
+        let Some(Pending { kind, event, .. }) = self.pending.take() else { return Poll::Pending };
+        Poll::Ready(Some(match view {
+            Ok(view) => WatchItem::Change { kind, view, event },
+            Err(error) => self.failed(error),
+        }))
+    }
+
+    fn failed(&mut self, error: Error) -> WatchItem {
+        self.over = true;
+        WatchItem::Failed(error)
+    }
+
+    /// The event as this watcher sees it, if it does and nothing is pending.
+    fn change(&mut self, event: &Arc<Event>) -> Option<WatchItem> {
         if !self.prefix.contains(&event.key) {
             self.begin_cluster(event);
-            let first = self.initial.pop_front();
-            return Ok(first.map(|object| self.initial(object)));
+            let first = self.initial.pop_front()?;
+            return self.shown(EventKind::Added, first, None);
         }
         let seen = |object: &&Arc<Object>| {
             (!self.stored_only || object.origin == Origin::Stored)
@@ -274,7 +320,7 @@ impl Run {
         let previous = event.previous.as_ref().filter(seen);
         let current = event.current.as_ref().filter(seen);
         let (kind, object) = match (previous, current) {
-            (None, None) => return Ok(None),
+            (None, None) => return None,
             (None, Some(current)) => (EventKind::Added, current.clone()),
             (Some(_), Some(current)) => (EventKind::Modified, current.clone()),
             (Some(previous), None) => {
@@ -282,9 +328,8 @@ impl Run {
                 (EventKind::Deleted, deleted.unwrap_or_else(|| previous.clone()))
             }
         };
-        let view: View = self.registry.view(&self.lens, object)?;
         let event = self.lens.is_plain().then(|| event.clone());
-        Ok(Some(WatchItem::Change { kind, view, event }))
+        self.shown(kind, object, event)
     }
 
     /// A logical cluster has begun: its first namespaces come next.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use apiserver::{Running, Server};
+use apiserver::{Builder, Running, Server};
 use base64::Engine;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
@@ -57,9 +57,14 @@ pub(crate) struct Ask {
 
 impl Hub {
     pub(crate) async fn start() -> Self {
+        Self::start_with(|server| server.allow_outbound(apiserver::Network::loopback())).await
+    }
+
+    /// A server that is set up by `with`, beyond what every server here has.
+    pub(crate) async fn start_with(with: impl FnOnce(Builder) -> Builder) -> Self {
         let store = store::MemoryStore::new(store::memory::Options::default());
-        let running = Server::builder(store).admin_token(TOKEN).start().await.unwrap();
-        Self { running }
+        let server = with(Server::builder(store).admin_token(TOKEN));
+        Self { running: server.start().await.unwrap() }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

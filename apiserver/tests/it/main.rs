@@ -4,12 +4,15 @@
 
 #![allow(clippy::unwrap_used, reason = "everything here is a test")]
 
+mod admission;
 mod apply;
 mod client;
 mod clusters;
+mod conversion;
 mod crash;
 mod discovery;
 mod forms;
+mod hook;
 mod hostile;
 mod objects;
 mod openapi;

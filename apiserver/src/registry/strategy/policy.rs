@@ -1,6 +1,6 @@
 //! Admission policies and what puts them into force.
 //!
-//! They are stored and shown; none is enforced, and expressions are not compiled.
+//! Expressions of validating ones are compiled here, so that none is stored that can't be evaluated.
 
 use machinery::meta::get;
 use machinery::{FieldError, FieldPath, GroupVersion, name};
@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::Strategy;
 use super::check::{items, named, one_of, other_than, part, text};
 use super::webhook::{judge_rule, required};
+use crate::admission::Policy;
 
 /// Admission policies, of both kinds.
 #[derive(Debug)]
@@ -52,6 +53,7 @@ impl Strategy for Policies {
             problems.extend(mutations(spec, &path));
         } else {
             problems.extend(validations(spec, &path));
+            problems.extend(uncompiled(spec, &path, problems.is_empty()));
         }
         problems
     }
@@ -80,6 +82,18 @@ impl Strategy for Bindings {
         }
         problems
     }
+}
+
+/// Expressions that do not compile, told only where all else is right.
+fn uncompiled(spec: &Value, path: &FieldPath, right: bool) -> Vec<FieldError> {
+    if !right {
+        return Vec::new();
+    }
+    let problems = Policy::problems_of(spec).into_iter();
+    let told = problems.map(|(place, text, why)| {
+        FieldError::invalid_str(&FieldPath::root(&format!("{path}.{place}")), &text, why)
+    });
+    told.collect()
 }
 
 fn param_kind(kind: &Value, path: &FieldPath) -> Vec<FieldError> {

@@ -1,6 +1,6 @@
 //! Webhooks: what their configurations must say.
 //!
-//! They are stored and shown; none is asked.
+//! How they are asked is in `registry/admission.rs`.
 
 use machinery::meta::get_i64;
 use machinery::{FieldError, FieldPath, name};

@@ -1,0 +1,539 @@
+//! Expressions of policies and webhooks, and what they see of a request.
+
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+use cel_rules::authorizer::{Authorizer, Decision, Question, Target};
+use cel_rules::{Budget, DeclType, Env, EvalError, Field, ListSemantics, ObjectType, Opaque};
+use cel_rules::{Program, Record, Type, Value as Cel};
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::text;
+use crate::auth::UserInfo;
+use crate::auth::authz;
+
+/// Cost units of one expression, of all match conditions, and of all else of one policy (upstream's
+/// `PerCallLimit`, `RuntimeCELCostBudgetMatchConditions` and `RuntimeCELCostBudget`).
+const PER_EXPRESSION: u64 = 1_000_000;
+const OF_CONDITIONS: u64 = 2_500_000;
+pub(super) const OF_POLICY: u64 = 10_000_000;
+
+/// What is said when a budget is spent.
+pub(super) const OUT_OF_BUDGET: &str =
+    "validation failed due to running out of cost budget, no further validation rules will be run";
+
+/// Which variables an expression may use besides those that all may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sees {
+    pub(super) params: bool,
+    pub(super) authorizer: bool,
+}
+
+/// The declarations of variables, in the order of [`Inputs::values`].
+#[derive(Debug)]
+pub(super) struct Scope {
+    sees: Sees,
+    variables: Vec<Field>,
+}
+
+/// A compiled expression.
+#[derive(Debug)]
+pub(super) struct Expression {
+    pub(super) text: String,
+    /// Why it can't be evaluated, if it can't.
+    program: Result<Program, String>,
+    output: Type,
+    sees: Sees,
+}
+
+/// The conditions that a request must meet.
+#[derive(Debug)]
+pub(crate) struct Conditions {
+    list: Vec<Expression>,
+    ignores_failure: bool,
+}
+
+/// What expressions see of a request.
+#[derive(Debug)]
+pub(crate) struct Inputs<'a> {
+    pub(crate) object: Option<&'a Value>,
+    pub(crate) old: Option<&'a Value>,
+    pub(crate) request: &'a Value,
+    pub(crate) namespace: Option<&'a Value>,
+    pub(crate) params: Option<&'a Value>,
+    pub(crate) caller: &'a Caller,
+}
+
+/// What the user of a request may do, for the variable `authorizer`.
+#[derive(Debug)]
+pub(crate) struct Caller(pub(crate) Arc<UserInfo>);
+
+/// The variables of a policy, each of which sees those before it. They are evaluated when they are
+/// read, each time: what an evaluation gives lives no longer than what it came from.
+pub(super) struct Variables<'a> {
+    list: &'a [(String, Expression)],
+    inputs: &'a Inputs<'a>,
+    /// Units that may still be spent, by all expressions that share the variables.
+    left: &'a Mutex<u64>,
+}
+
+// === impl Scope ===
+
+impl Scope {
+    pub(super) fn new(sees: Sees) -> Self {
+        Self { sees, variables: Vec::new() }
+    }
+
+    /// The same declarations for other expressions of the policy.
+    pub(super) fn seeing(&self, sees: Sees) -> Self {
+        let copied = self.variables.iter().map(|field| Field {
+            name: field.name.clone(),
+            json_name: None,
+            decl: field.decl.clone(),
+            required: true,
+        });
+        Self { sees, variables: copied.collect() }
+    }
+
+    /// Declares a variable of the policy.
+    pub(super) fn add(&mut self, name: &str, expression: &Expression) {
+        let decl = DeclType::plain(expression.output.clone(), cel_rules::decl::UNBOUNDED, 1);
+        let field = Field { name: name.into(), json_name: None, decl, required: true };
+        self.variables.retain(|known| *known.name != *name);
+        self.variables.push(field);
+    }
+
+    fn env(&self) -> Env {
+        let dynamic = DeclType::dynamic();
+        let mut variables = vec![
+            ("object", dynamic.clone()),
+            ("oldObject", dynamic.clone()),
+            ("request", REQUEST.clone()),
+            ("namespaceObject", NAMESPACE.clone()),
+        ];
+        if self.sees.params {
+            variables.push(("params", dynamic));
+        }
+        if self.sees.authorizer {
+            let opaque = |of| DeclType::plain(Type::Opaque(of), 0, 0);
+            variables.push(("authorizer", opaque(Opaque::Authorizer)));
+            variables.push(("authorizer.requestResource", opaque(Opaque::ResourceCheck)));
+        }
+        let fields = self.variables.iter().map(|field| Field {
+            name: field.name.clone(),
+            json_name: None,
+            decl: field.decl.clone(),
+            required: true,
+        });
+        let object = ObjectType::new("kubernetes.variables", fields.collect());
+        variables.push(("variables", DeclType::object(Arc::new(object), 2)));
+        Env::new(variables)
+    }
+
+    /// Compiles an expression, whose value must be of one of some types; of any if none are given.
+    pub(super) fn compile(&self, text: &str, wanted: &[Type]) -> Expression {
+        let mut output = Type::Dyn;
+        let compiled = || {
+            let expression = self.env().compile(text);
+            let expression = expression.map_err(|error| format!("compilation failed: {error}"))?;
+            output = expression.output_type().clone();
+            let fits = wanted.is_empty() || wanted.iter().any(|wanted| wanted.is_exactly(&output));
+            if !fits {
+                return Err(match wanted {
+                    [only] => format!("must evaluate to {only} but got {output}"),
+                    several => {
+                        let several = several.iter().map(ToString::to_string);
+                        let several = several.collect::<Vec<_>>().join(" ");
+                        format!("must evaluate to one of [{several}] but got {output}")
+                    }
+                });
+            }
+            let program = expression.program();
+            program.map_err(|error| format!("program instantiation failed: {error}"))
+        };
+        let program = { compiled }();
+        Expression { text: text.to_owned(), program, output, sees: self.sees }
+    }
+}
+
+// === impl Expression ===
+
+impl Expression {
+    /// Why it does not compile, if it doesn't.
+    pub(super) fn problem(&self) -> Option<&str> {
+        self.program.as_ref().err().map(String::as_str)
+    }
+
+    /// Evaluates within what is left of a budget, and hands the value on: it lives no longer.
+    ///
+    /// # Errors
+    /// [`OUT_OF_BUDGET`] as the outer one; the expression's own failure as the inner one.
+    pub(super) fn evaluate<T>(
+        &self,
+        inputs: &Inputs<'_>,
+        variables: &[(String, Self)],
+        left: &Mutex<u64>,
+        then: impl FnOnce(&Cel<'_>) -> T,
+    ) -> Result<Result<T, String>, &'static str> {
+        let program = match &self.program {
+            Ok(program) => program,
+            Err(why) => return Ok(Err(format!("compilation error: {why}"))),
+        };
+        let record = Variables { list: variables, inputs, left };
+        let outcome = self.run(program, inputs, &record, left).map(|value| then(&value));
+        if *left.lock() == 0 {
+            return Err(OUT_OF_BUDGET);
+        }
+        Ok(outcome
+            .map_err(|error| format!("expression '{}' resulted in error: {error}", self.text)))
+    }
+
+    fn run<'v>(
+        &self,
+        program: &'v Program,
+        inputs: &'v Inputs<'_>,
+        variables: &'v Variables<'_>,
+        left: &Mutex<u64>,
+    ) -> Result<Cel<'v>, EvalError> {
+        let values = inputs.values(self.sees, variables)?;
+        let mut budget = Budget::new(PER_EXPRESSION.min(*left.lock()));
+        let value = program.evaluate(&values, &mut budget);
+        let mut left = left.lock();
+        *left = left.saturating_sub(budget.spent());
+        value
+    }
+}
+
+// === impl Conditions ===
+
+impl Conditions {
+    pub(super) fn of_webhook(conditions: &[Value], ignores_failure: bool) -> Self {
+        Self::new(
+            &Scope::new(Sees { params: false, authorizer: true }),
+            conditions,
+            ignores_failure,
+        )
+    }
+
+    pub(super) fn new(scope: &Scope, conditions: &[Value], ignores_failure: bool) -> Self {
+        let compile = |condition| scope.compile(text(condition, "expression"), &[Type::Bool]);
+        Self { list: conditions.iter().map(compile).collect(), ignores_failure }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    pub(super) fn expressions(&self) -> impl Iterator<Item = &Expression> {
+        self.list.iter()
+    }
+
+    /// Whether a request meets all conditions. One that is false decides, whatever fails.
+    ///
+    /// # Errors
+    /// What failed, unless failures are ignored: then the request doesn't meet them.
+    pub(crate) fn met(&self, inputs: &Inputs<'_>) -> Result<bool, String> {
+        self.met_with(inputs, &[])
+    }
+
+    pub(super) fn met_with(
+        &self,
+        inputs: &Inputs<'_>,
+        variables: &[(String, Expression)],
+    ) -> Result<bool, String> {
+        let left = Mutex::new(OF_CONDITIONS);
+        let mut failures: Vec<String> = Vec::new();
+        for condition in &self.list {
+            match condition.evaluate(inputs, variables, &left, |value| value.as_bool()) {
+                Ok(Ok(Some(false))) => return Ok(false),
+                Ok(Ok(_)) => {}
+                Ok(Err(why)) if failures.contains(&why) => {}
+                Ok(Err(why)) => failures.push(why),
+                Err(why) => {
+                    failures = vec![why.to_owned()];
+                    break;
+                }
+            }
+        }
+        match failures.as_slice() {
+            [] => Ok(true),
+            _ if self.ignores_failure => Ok(false),
+            [only] => Err(only.clone()),
+            several => Err(format!("[{}]", several.join(", "))),
+        }
+    }
+}
+
+// === impl Inputs ===
+
+impl Inputs<'_> {
+    fn values<'v>(
+        &'v self,
+        sees: Sees,
+        variables: &'v Variables<'_>,
+    ) -> Result<Vec<Cel<'v>>, EvalError> {
+        let untyped = |value: Option<&'v Value>| value.map_or(Cel::NULL, Cel::from_untyped);
+        let namespace = match self.namespace {
+            Some(namespace) => Cel::from_json(namespace, &NAMESPACE)?,
+            None => Cel::NULL,
+        };
+        let request = Cel::from_json(self.request, &REQUEST)?;
+        let mut values = vec![untyped(self.object), untyped(self.old), request, namespace];
+        if sees.params {
+            values.push(untyped(self.params));
+        }
+        if sees.authorizer {
+            let caller = Arc::new(Caller(self.caller.0.clone()));
+            let authorizer = Cel::authorizer(caller);
+            values.push(authorizer.clone());
+            values.push(self.request_resource(authorizer)?);
+        }
+        values.push(Cel::record(variables));
+        Ok(values)
+    }
+
+    /// The check of the request's own resource.
+    fn request_resource<'v>(&'v self, authorizer: Cel<'v>) -> Result<Cel<'v>, EvalError> {
+        let resource = self.request.get("requestResource").unwrap_or(&Value::Null);
+        let parts = [
+            text(resource, "group"),
+            text(resource, "resource"),
+            text(self.request, "requestSubResource"),
+            text(self.request, "namespace"),
+            text(self.request, "name"),
+        ];
+        let mut values = vec![authorizer];
+        values.extend(parts.map(Cel::str));
+        REQUEST_RESOURCE.evaluate(&values, &mut Budget::new(PER_EXPRESSION))
+    }
+}
+
+// === impl Variables ===
+
+impl Record for Variables<'_> {
+    fn field<'s>(&'s self, name: &str) -> Option<Result<Cel<'s>, EvalError>> {
+        let at = self.list.iter().position(|(known, _)| known == name)?;
+        let (_, expression) = self.list.get(at)?;
+        let failed = |what: &str, why: &dyn fmt::Display| {
+            EvalError::failed(format_args!("composited variable {name:?} fails to {what}: {why}"))
+        };
+        let program = match &expression.program {
+            Ok(program) => program,
+            Err(why) => return Some(Err(failed("compile", why))),
+        };
+        if *self.left.lock() == 0 {
+            return Some(Err(EvalError::CostLimit));
+        }
+        let value = expression.run(program, self.inputs, self, self.left);
+        Some(value.map_err(|error| match error {
+            EvalError::CostLimit => EvalError::CostLimit,
+            EvalError::Failed(why) => failed("evaluate", &why),
+        }))
+    }
+}
+
+impl fmt::Debug for Variables<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.list.iter().map(|(name, _)| name)).finish()
+    }
+}
+
+// === impl Caller ===
+
+impl Authorizer for Caller {
+    fn authorize(&self, question: &Question<'_>) -> Decision {
+        let account;
+        let user = match question.service_account {
+            None => &*self.0,
+            Some((namespace, name)) => {
+                let groups =
+                    ["system:serviceaccounts", &format!("system:serviceaccounts:{namespace}")];
+                let name = format!("system:serviceaccount:{namespace}:{name}");
+                account = UserInfo::known(&name, &groups);
+                &account
+            }
+        };
+        let verb = question.verb;
+        let asked = match question.target {
+            Target::Path(path) => authz::Attributes::Path { verb, path },
+            Target::Resource { group, resource, subresource, namespace, name, .. } => {
+                authz::Attributes::Resource { verb, group, resource, subresource, namespace, name }
+            }
+        };
+        match authz::authorize(user, &asked) {
+            authz::Decision::Allow => Decision { allowed: true, ..Decision::default() },
+            authz::Decision::Deny(reason) => Decision { reason, ..Decision::default() },
+        }
+    }
+}
+
+// === declared types ===
+
+static REQUEST_RESOURCE: LazyLock<Program> = LazyLock::new(|| {
+    let string = || DeclType::plain(Type::String, cel_rules::decl::UNBOUNDED, 2);
+    let authorizer = DeclType::plain(Type::Opaque(Opaque::Authorizer), 0, 0);
+    let names = ["g", "r", "s", "n", "o"].map(|name| (name, string()));
+    let env = Env::new([("a", authorizer)].into_iter().chain(names));
+    let text = "a.group(g).resource(r).subresource(s).namespace(n).name(o)";
+    let compiled = env.compile(text).ok().and_then(|expression| expression.program().ok());
+    compiled.expect("a fixed expression over declared variables compiles")
+});
+
+/// A structure of fields: required ones first, then those that may be absent.
+fn object(name: &str, required: Fields<'_>, optional: Fields<'_>) -> Arc<DeclType> {
+    let field = |required| {
+        move |(name, decl): &(&str, Arc<DeclType>)| Field {
+            name: (*name).into(),
+            json_name: None,
+            decl: decl.clone(),
+            required,
+        }
+    };
+    let mut fields: Vec<Field> = required.iter().map(field(true)).collect();
+    fields.extend(optional.iter().map(field(false)));
+    DeclType::object(Arc::new(ObjectType::new(name, fields)), 2)
+}
+
+type Fields<'f> = &'f [(&'f str, Arc<DeclType>)];
+
+fn string() -> Arc<DeclType> {
+    DeclType::plain(Type::String, cel_rules::decl::UNBOUNDED, 2)
+}
+
+fn strings() -> Arc<DeclType> {
+    DeclType::list(string(), cel_rules::decl::UNBOUNDED, ListSemantics::Atomic)
+}
+
+fn map(value: Arc<DeclType>) -> Arc<DeclType> {
+    DeclType::map(string(), value, cel_rules::decl::UNBOUNDED)
+}
+
+/// `request`: the review's request without objects.
+static REQUEST: LazyLock<Arc<DeclType>> = LazyLock::new(|| {
+    let group_version = [("group", string()), ("version", string())];
+    let with = |name, last| {
+        let fields = group_version.iter().cloned().chain([(last, string())]).collect::<Vec<_>>();
+        object(name, &fields, &[])
+    };
+    let kind = with("kubernetes.GroupVersionKind", "kind");
+    let resource = with("kubernetes.GroupVersionResource", "resource");
+    let user = [
+        ("username", string()),
+        ("uid", string()),
+        ("groups", strings()),
+        ("extra", map(strings())),
+    ];
+    let required = [
+        ("kind", kind.clone()),
+        ("resource", resource.clone()),
+        ("requestKind", kind),
+        ("requestResource", resource),
+        ("name", string()),
+        ("operation", string()),
+        ("userInfo", object("kubernetes.UserInfo", &[], &user)),
+    ];
+    let optional = [
+        ("subResource", string()),
+        ("requestSubResource", string()),
+        ("namespace", string()),
+        ("dryRun", DeclType::plain(Type::Bool, 0, 4)),
+        ("options", DeclType::dynamic()),
+    ];
+    object("kubernetes.AdmissionRequest", &required, &optional)
+});
+
+/// `namespaceObject`.
+static NAMESPACE: LazyLock<Arc<DeclType>> = LazyLock::new(|| {
+    let time = || DeclType::plain(Type::Timestamp, 0, 22);
+    let int = || DeclType::plain(Type::Int, 0, 1);
+    let metadata = [
+        ("name", string()),
+        ("generateName", string()),
+        ("namespace", string()),
+        ("labels", map(string())),
+        ("annotations", map(string())),
+        ("UID", string()),
+        ("creationTimestamp", time()),
+        ("deletionGracePeriodSeconds", int()),
+        ("deletionTimestamp", time()),
+        ("generation", int()),
+        ("resourceVersion", string()),
+        ("finalizers", strings()),
+    ];
+    let condition = [
+        ("status", string()),
+        ("type", string()),
+        ("lastTransitionTime", time()),
+        ("message", string()),
+        ("reason", string()),
+    ];
+    let condition = object("kubernetes.NamespaceCondition", &condition, &[]);
+    let unbounded = cel_rules::decl::UNBOUNDED;
+    let conditions = DeclType::list(condition, unbounded, ListSemantics::Atomic);
+    let status = [("conditions", conditions), ("phase", string())];
+    let fields = [
+        ("metadata", object("kubernetes.NamespaceMetadata", &metadata, &[])),
+        ("spec", object("kubernetes.NamespaceSpec", &[("finalizers", strings())], &[])),
+        ("status", object("kubernetes.NamespaceStatus", &status, &[])),
+    ];
+    object("kubernetes.Namespace", &fields, &[])
+});
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn met(expressions: &[&str], ignores_failure: bool) -> Result<bool, String> {
+        let conditions: Vec<Value> =
+            expressions.iter().map(|text| json!({"name": "c", "expression": text})).collect();
+        let conditions = Conditions::of_webhook(&conditions, ignores_failure);
+        let object = json!({"metadata": {"name": "a"}, "spec": {"replicas": 3}});
+        let request = json!({
+            "operation": "CREATE", "userInfo": {"username": "eve", "groups": ["g"]},
+            "requestResource": {"group": "apps", "version": "v1", "resource": "deployments"},
+            "resource": {}, "kind": {}, "requestKind": {}, "name": "a", "namespace": "n",
+        });
+        let namespace = json!({
+            "metadata": {"labels": {"env": "test"}, "creationTimestamp": "2026-01-01T00:00:00Z"},
+        });
+        let inputs = Inputs {
+            object: Some(&object),
+            old: None,
+            request: &request,
+            namespace: Some(&namespace),
+            params: None,
+            caller: &Caller(Arc::new(UserInfo::known("eve", &[]))),
+        };
+        conditions.met(&inputs)
+    }
+
+    #[test]
+    fn conditions_see_the_request() {
+        let check =
+            |text: &str, expect: bool| assert_eq!(met(&[text], false), Ok(expect), "{text}");
+        check("object.spec.replicas == 3", true);
+        check("oldObject == null", true);
+        check("request.operation == 'UPDATE'", false);
+        check("request.userInfo.username == 'eve'", true);
+        check("namespaceObject.metadata.labels['env'] == 'test'", true);
+        check("namespaceObject.metadata.creationTimestamp.getFullYear() == 2026", true);
+        check("authorizer.group('').resource('pods').check('get').allowed()", false);
+        check("authorizer.path('/healthz').check('get').allowed()", true);
+        check("authorizer.requestResource.check('create').allowed()", false);
+    }
+
+    #[test]
+    fn a_false_condition_decides_and_failures_follow_the_policy() {
+        let fails = "object.nothing == 1";
+        let why = "expression 'object.nothing == 1' resulted in error: no such key: nothing";
+        assert_eq!(met(&[fails], false), Err(why.into()));
+        assert_eq!(met(&[fails], true), Ok(false));
+        assert_eq!(met(&[fails, "false"], false), Ok(false));
+        assert_eq!(met(&["true", fails], true), Ok(false));
+        let wrong = met(&["1"], false).unwrap_err();
+        assert_eq!(wrong, "compilation error: must evaluate to bool but got int");
+    }
+}
