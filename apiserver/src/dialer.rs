@@ -154,15 +154,17 @@ impl Destination {
         if authority.as_str().contains('@') {
             return Err(CallError::Url("it has user information"));
         }
-        let host = authority.host();
-        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        let written = authority.host();
+        let host = written.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        let host = host.unwrap_or(written);
         if host.is_empty() {
             return Err(CallError::Url("it has no host"));
         }
-        let port = match authority.port() {
-            None if authority.as_str().ends_with(':') => 443,
-            None => 443,
-            Some(port) => port.as_str().parse().map_err(|_| CallError::Url("its port is wrong"))?,
+        // The parser leaves out a port that is no number of 16 bits.
+        let rest = authority.as_str().strip_prefix(written).unwrap_or_default();
+        let port = match rest.strip_prefix(':').unwrap_or(rest) {
+            "" => 443,
+            port => port.parse().map_err(|_| CallError::Url("its port is wrong"))?,
         };
         let path = uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
         Ok(Self {
