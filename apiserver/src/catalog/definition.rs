@@ -13,7 +13,10 @@ use tracing::warn;
 #[derive(Debug)]
 pub struct Definition {
     /// The parts of the CRD that others depend on: its group and names, asked for and accepted.
-    summary: Value,
+    ///
+    /// As text: it is kept for each CRD and seldom read, and a parsed one is many times as large.
+    summary: Box<[u8]>,
+    group: Box<str>,
     established: bool,
     names_accepted: bool,
     compiled: OnceLock<Option<Arc<CustomType>>>,
@@ -81,7 +84,9 @@ impl Definition {
         let (established, names_accepted) = (is("Established"), is("NamesAccepted"));
         // Their texts would be most of what is kept for each CRD.
         machinery::meta::remove(&mut summary, &["status", "conditions"]);
-        Self { summary, established, names_accepted, compiled: OnceLock::new() }
+        let group = crd::group(&summary).into();
+        let summary = serde_json::to_vec(&summary).unwrap_or_default().into_boxed_slice();
+        Self { summary, group, established, names_accepted, compiled: OnceLock::new() }
     }
 
     /// Whether it has all the names that it asks for.
@@ -90,13 +95,13 @@ impl Definition {
     }
 
     /// The CRD's name, group and names, asked for and accepted.
-    pub fn summary(&self) -> &Value {
-        &self.summary
+    pub fn summary(&self) -> Value {
+        serde_json::from_slice(&self.summary).unwrap_or_default()
     }
 
     /// The group that clients address.
     pub fn group(&self) -> &str {
-        crd::group(&self.summary)
+        &self.group
     }
 
     /// Whether its objects are served.

@@ -137,11 +137,11 @@ async fn judge(registry: &Registry, key: &Key) -> Result<bool, Error> {
     let cluster = key.object().cluster;
     let definition = Definition::of(&object);
     let others = of_group(registry, &cluster, definition.group());
-    let others = others.iter().map(Definition::of).collect::<Vec<_>>();
+    let others = others.iter().map(|other| Definition::of(other).summary()).collect::<Vec<_>>();
     let shadowed = shadowed(registry, key, &cluster);
     let context = context();
     let change = |crd: &mut Value, now: &str| {
-        let names = crd::accept_names(crd, others.iter().map(|other| other.summary()));
+        let names = crd::accept_names(crd, others.iter());
         set(crd, &["status", "acceptedNames"], names.names.clone());
         let approval = crd::approval(crd);
         let refused = approval.as_ref().is_some_and(is_refused);
@@ -230,7 +230,7 @@ async fn retire(registry: &Registry, object: &Arc<Object>) -> Result<bool, Error
     let shared = cluster == ClusterName::system_crds();
     let definition = Definition::of(object);
     let within = Some(&cluster).filter(|_| !shared);
-    let instances = registry.instances(definition.summary(), within);
+    let instances = registry.instances(&definition.summary(), within);
     let context = context();
     if instances.is_empty() {
         let done = Condition {
@@ -270,7 +270,8 @@ async fn sweep(
 ) -> Result<usize, Error> {
     let cluster = crd.key.object().cluster;
     let definition = Definition::of(crd);
-    let plural = get_str(definition.summary(), &["spec", "names", "plural"]).unwrap_or_default();
+    let summary = definition.summary();
+    let plural = get_str(&summary, &["spec", "names", "plural"]).unwrap_or_default();
     let custom = registry.catalog().custom_of(&cluster, definition.group(), plural);
     let Some(custom) = custom else {
         // It was never established, or can't be read: there is nothing to serve these as.

@@ -70,7 +70,7 @@ impl Registry {
         if !is_shared_definition(target) || current.header.is_deleting() {
             return Ok(());
         }
-        let count = self.count_instances(Definition::of(current).summary());
+        let count = self.count_instances(&Definition::of(current).summary());
         if count == 0 {
             return Ok(());
         }
