@@ -3,11 +3,11 @@
 use machinery::GroupResource;
 use machinery::meta::{FINALIZER_FOREGROUND, FINALIZER_ORPHAN, get_i64, set};
 use serde_json::json;
-use store::cache::{Object, Slot};
+use store::cache::Object;
 
 use super::commit::{Lost, TRIES, Write};
 use super::create::contended;
-use super::guard::{Guard, is_stored, unreadable};
+use super::guard::{Guard, is_stored};
 use super::strategy;
 use crate::admission::{Objects, Operation};
 use crate::registry::{
@@ -39,17 +39,10 @@ impl Registry {
     ) -> Result<Deleted, Error> {
         let cluster = Self::cluster(target)?.clone();
         let key = Self::object_key(target, &cluster, &target.name);
-        let resource = Self::group_resource(&target.resource);
         self.consistent().await?;
         for _ in 0..TRIES {
             let slot = self.cache.slot(&key);
-            let Slot::Object(current) = &slot else {
-                if matches!(slot, Slot::Unreadable) {
-                    return Err(unreadable(&key));
-                }
-                self.require_cluster(&cluster)?;
-                return Err(Error::not_found(&resource, &target.name));
-            };
+            let current = self.present(target, &cluster, &key, &slot)?;
             self.check_preconditions(target, current, &options)?;
             self.check_unused(target, current)?;
             let view = self.view(&self.lens(target), current.clone()).await?;

@@ -3,12 +3,14 @@
 //! Every creation compares the records that it was judged by, so that one which races with a
 //! deletion fails and is judged again: no lock is needed, also with several servers on one store.
 
+use std::sync::Arc;
+
 use machinery::{ClusterName, GroupResource, ObjectKey};
-use store::cache::{Origin, Slot};
+use store::cache::{Object, Origin, Slot};
 use store::{Compare, Expect, Key, Op};
 
 use crate::clusters::record;
-use crate::registry::{Context, Error, Registry};
+use crate::registry::{Context, Error, Registry, Target};
 
 /// Compares and writes that go along with a creation.
 #[derive(Debug, Default)]
@@ -72,6 +74,27 @@ impl Registry {
             }
         }
         Ok(guard)
+    }
+
+    /// The object at a key that a change is made to.
+    ///
+    /// # Errors
+    /// 404 when it, or its logical cluster, is not there; 500 for a record that can't be read.
+    pub(super) fn present<'s>(
+        &self,
+        target: &Target,
+        cluster: &ClusterName,
+        key: &Key,
+        slot: &'s Slot,
+    ) -> Result<&'s Arc<Object>, Error> {
+        match slot {
+            Slot::Object(current) => Ok(current),
+            Slot::Unreadable => Err(unreadable(key)),
+            Slot::Absent | Slot::Tombstone(_) => {
+                self.require_cluster(cluster)?;
+                Err(Error::not_found(&Self::group_resource(&target.resource), &target.name))
+            }
+        }
     }
 
     /// Whether the logical cluster of a request is there: reads of one that isn't are 404.

@@ -8,12 +8,12 @@ use machinery::{FieldError, FieldPath};
 use schema::crd::ScalePaths;
 use schema::resource::{Generation, ResourceDef};
 use serde_json::{Value, json};
-use store::cache::{Object, Slot};
+use store::cache::Object;
 
 use super::admission::Admission;
 use super::commit::{Lost, TRIES, Write, parse};
 use super::create::{check_namespace, contended};
-use super::guard::{Guard, is_stored, unreadable};
+use super::guard::{Guard, is_stored};
 use super::managed::{MANAGED_FIELDS, Tracking, manager};
 use super::owners::dedup_owners;
 use super::scale::scale_of;
@@ -113,13 +113,7 @@ impl Registry {
         self.consistent().await?;
         for _ in 0..TRIES {
             let slot = self.cache.slot(&key);
-            let Slot::Object(current) = &slot else {
-                if matches!(slot, Slot::Unreadable) {
-                    return Err(unreadable(&key));
-                }
-                self.require_cluster(&cluster)?;
-                return Err(Error::not_found(&resource, &target.name));
-            };
+            let current = self.present(target, &cluster, &key, &slot)?;
             let old = self.in_version(target, current).await?;
             let new = change(&old)?;
             let mut admission = self.admission(ctx, endpoint.0, Operation::Update, dry_run);
