@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -118,7 +118,7 @@ pub fn check_passed(specs: &[Spec]) -> Result<()> {
     Ok(())
 }
 
-fn read_report(file: &PathBuf) -> Result<Vec<Spec>> {
+pub(crate) fn read_report(file: &Path) -> Result<Vec<Spec>> {
     let bytes = fs::read(file).context("the suite wrote no report")?;
     let suites: Vec<SuiteReport> = serde_json::from_slice(&bytes).context("parse the report")?;
     let mut specs = Vec::new();

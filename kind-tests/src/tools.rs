@@ -69,8 +69,15 @@ impl Tool {
     ];
 
     /// What the committed tests use.
-    pub const FOR_TESTS: [Self; 5] =
-        [Self::Etcd, Self::Kubectl, Self::KubeApiserver, Self::E2eTest, Self::KubectlOlder];
+    pub const FOR_TESTS: [Self; 7] = [
+        Self::Etcd,
+        Self::Kubectl,
+        Self::KubeApiserver,
+        Self::E2eTest,
+        Self::KubectlOlder,
+        Self::Helm3,
+        Self::Helm4,
+    ];
 
     /// The name of its file.
     pub fn program(self) -> &'static str {

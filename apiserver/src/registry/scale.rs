@@ -33,7 +33,11 @@ impl Registry {
     /// An object's `Scale`.
     pub(super) fn scale_view(&self, paths: &ScalePaths, view: View) -> Result<View, Error> {
         let object: Value = serde_json::from_slice(&view.json).map_err(Error::internal)?;
-        let scale = scale_of(paths, &object)?;
+        let replicas = replicas_of(paths, &object).ok_or_else(|| {
+            let why = format!("the spec replicas field \"{}\" does not exist", paths.spec_replicas);
+            Error::internal(why)
+        })?;
+        let scale = scale_with(paths, &object, replicas);
         Ok(View { json: serde_json::to_vec(&scale).map_err(Error::internal)?.into(), ..view })
     }
 
@@ -76,7 +80,7 @@ impl Registry {
         let done = Tracking::Done;
         let endpoint = Endpoint(target, Some(paths));
         let written = self.transform_at(ctx, &main, endpoint, dry_run, locked, done, |old| {
-            let before = with_managers_of(target, old, scale_of(paths, old)?);
+            let before = with_managers_of(target, old, scale_of(paths, old));
             let new = self.track_scale(ctx, target, tracking, &before, change(&before)?)?;
             let replicas = get(&new, &["spec", "replicas"]).and_then(Value::as_i64).unwrap_or(0);
             if replicas < 0 {
@@ -124,12 +128,17 @@ fn parts(path: &str) -> Vec<&str> {
     path.strip_prefix('.').unwrap_or(path).split('.').collect()
 }
 
-pub(super) fn scale_of(paths: &ScalePaths, object: &Value) -> Result<Value, Error> {
-    let replicas = get(object, &parts(&paths.spec_replicas)).and_then(Value::as_i64);
-    let Some(replicas) = replicas else {
-        let why = format!("the spec replicas field \"{}\" does not exist", paths.spec_replicas);
-        return Err(Error::internal(why));
-    };
+/// An object's `Scale`; one that has no number yet counts as having none wanted, so that it can be
+/// given one.
+pub(super) fn scale_of(paths: &ScalePaths, object: &Value) -> Value {
+    scale_with(paths, object, replicas_of(paths, object).unwrap_or(0))
+}
+
+fn replicas_of(paths: &ScalePaths, object: &Value) -> Option<i64> {
+    get(object, &parts(&paths.spec_replicas)).and_then(Value::as_i64)
+}
+
+fn scale_with(paths: &ScalePaths, object: &Value, replicas: i64) -> Value {
     let current = get(object, &parts(&paths.status_replicas)).and_then(Value::as_i64).unwrap_or(0);
     let mut status = json!({"replicas": current});
     let selector = paths.label_selector.as_ref().and_then(|path| get(object, &parts(path)));
@@ -157,11 +166,11 @@ pub(super) fn scale_of(paths: &ScalePaths, object: &Value) -> Result<Value, Erro
             metadata[field] = value.clone();
         }
     }
-    Ok(json!({
+    json!({
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": metadata,
         "spec": {"replicas": replicas},
         "status": status,
-    }))
+    })
 }

@@ -3,7 +3,12 @@
 mod conformance;
 mod control_plane;
 mod differential;
+mod envtest;
+mod field_crds;
 mod first_steps;
+mod helm;
+mod imported;
+mod imported_conformance;
 mod kubectl;
 mod leftovers;
 mod support;
