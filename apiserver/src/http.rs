@@ -14,6 +14,7 @@ mod health;
 mod listener;
 pub(crate) mod negotiate;
 mod query;
+pub mod reading;
 mod request_info;
 mod stall;
 mod status;

@@ -25,5 +25,6 @@ mod webhook;
 
 pub use args::Args;
 pub use dialer::Network;
+pub use http::reading;
 pub use pki::PkiError;
 pub use serve::{Builder, Running, Server, StartError};

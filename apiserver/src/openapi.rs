@@ -26,10 +26,11 @@ use crate::discovery::{Document, Resources, moved};
 use crate::http::body::Body;
 use crate::http::negotiate::{self, Encoding};
 use crate::registry::Error;
-use accept::{Family, Form};
+use accept::Form;
 use held::{Held, Key, What};
 use make::Made;
 
+pub(crate) use accept::{Family, media_type};
 pub(crate) use make::Surface;
 
 /// The documents of all logical clusters.

@@ -1,6 +1,21 @@
 //! What each fuzz target does with the bytes that it is given.
 //!
 //! A target panics when a parser does, and when a law is broken that must hold for all input.
+//! Those in this file read bytes and texts; the modules read documents ([`document`]), so that what
+//! lies behind the parsers is reached, too.
+
+mod custom;
+pub mod document;
+mod expression;
+mod imports;
+mod owned;
+mod requests;
+
+pub use custom::{definition, object};
+pub use expression::cel;
+pub use imports::imported;
+pub use owned::apply;
+pub use requests::request;
 
 use machinery::json::{self, Limits};
 use machinery::meta::Header;
@@ -61,9 +76,9 @@ pub fn yaml_body(data: &[u8]) {
 pub fn protobuf_body(data: &[u8]) {
     let types = Types::builtin();
     if let Ok(envelope) = schema::proto::decode_envelope(data)
-        && let Some(version) = GroupVersion::parse(&envelope.api_version)
+        && let Some(version) = GroupVersion::parse(envelope.api_version)
     {
-        let kind = version.kind(&envelope.kind);
+        let kind = version.kind(envelope.kind);
         let _ = schema::proto::decode(&types, &kind, envelope.raw);
     }
     for (group, version, kind) in KINDS {

@@ -15,7 +15,7 @@ const MAX_CLAUSES: usize = 64;
 
 /// A generation of OpenAPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Family {
+pub(crate) enum Family {
     V2,
     V3,
 }
@@ -72,6 +72,17 @@ pub(super) fn form(headers: &HeaderMap, family: Family) -> Result<Form, Error> {
         None if !asked => Ok(Form::Json),
         None => Err(not_acceptable(family)),
     }
+}
+
+/// The media type of a document that is given to a client.
+///
+/// # Errors
+/// [`Reason::NotAcceptable`] when the client takes nothing that can be given.
+pub(crate) fn media_type(headers: &HeaderMap, family: Family) -> Result<&'static str, Error> {
+    Ok(match form(headers, family)? {
+        Form::Json => JSON,
+        Form::Protobuf => family.protobuf(),
+    })
 }
 
 /// What a media range matches, and how exactly.
