@@ -3,7 +3,6 @@
 mod conformance;
 mod control_plane;
 mod differential;
-mod envtest;
 mod field_crds;
 mod first_steps;
 mod helm;

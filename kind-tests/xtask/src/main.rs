@@ -3,6 +3,7 @@
 
 mod bench;
 mod demo;
+mod envtest;
 mod interrupt;
 mod setup;
 mod steps;
@@ -34,6 +35,12 @@ enum Task {
     Demo(DemoArguments),
     /// Compares our server with kube-apiserver and etcd under the same load.
     Bench(BenchArguments),
+    /// Runs suites of controller-runtime against our server, in place of its API server.
+    Envtest {
+        /// Which, separated by commas.
+        #[arg(long, value_delimiter = ',', default_value = "client")]
+        suites: Vec<String>,
+    },
     /// Everything that has to pass before a change goes in: formatting, lints, tests, docs.
     Ci,
 }
@@ -117,6 +124,7 @@ fn run(arguments: &Arguments) -> Result<()> {
                 bench::types(definitions, clusters, bench.workers)
             }
         },
+        Task::Envtest { suites } => envtest::run(suites),
         Task::Ci => suites::ci(),
     }
 }
