@@ -72,7 +72,7 @@ fn definitions(to: &Seeds<'_>) -> std::io::Result<()> {
     }
     for (at, case) in items(&data("schema/tests/data/custom/crd-updates.json")) {
         let parts = [&case["new"], &case["old"], &object];
-        to.documents("crd", &format!("update-{at}"), Some(2), parts)?;
+        to.documents("crd", &format!("update-{at}"), Some(6), parts)?;
     }
     Ok(())
 }

@@ -81,7 +81,7 @@ pub fn definition(data: &[u8]) {
     }
     // This takes longer than all else.
     if let Ok(custom) = &compiled
-        && how & 12 == 0
+        && how & 4 != 0
     {
         publishes(custom, &new, &object);
     }

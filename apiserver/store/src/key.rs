@@ -32,13 +32,15 @@ impl Key {
         Self(text.into())
     }
 
-    /// Takes a key from a store. `None` unless it has five segments and a valid cluster.
+    /// Takes a key from a store. `None` unless it has five segments, of which only the namespace
+    /// may be empty, and a valid cluster.
     pub fn parse(bytes: Bytes) -> Option<Self> {
         let key = Self(bytes);
         let text = std::str::from_utf8(&key.0).ok()?;
         let parts = text.split('/').collect::<Vec<_>>();
         let whole = parts.len() == 5 && ClusterName::parse(parts[2]).is_ok();
-        (whole && !parts[1].is_empty() && !parts[4].is_empty()).then_some(key)
+        // An empty group would be read as the core group, which has a name here.
+        (whole && [0, 1, 4].iter().all(|part| !parts[*part].is_empty())).then_some(key)
     }
 
     /// The encoded form.
@@ -183,8 +185,10 @@ mod tests {
 
     #[test]
     fn foreign_keys_are_refused() {
+        let check = |bad: &'static str| assert_eq!(Key::parse(bad.into()), None, "{bad}");
         for bad in ["", "a/b/root/x", "a/b/ROOT/x/y", "a/b/root/x/", "a/b/c/d/e/f", "a//root//x"] {
-            assert_eq!(Key::parse(bad.into()), None, "{bad}");
+            check(bad);
         }
+        check("/configmaps/root//x");
     }
 }
