@@ -85,6 +85,16 @@ impl<'d> Converter<'d> {
         let mut layers = Layers { all: Vec::new(), component: None };
         self.enter(name, &mut layers);
         let mut root = self.described(&layers, &[], 0);
+        let odd = root.get("type").is_some_and(|kind| kind != "object");
+        if odd || root.contains_key("x-kubernetes-int-or-string") {
+            self.lose("it is described as something else than an object: not checked");
+            root = anything();
+            root.extend(layers.description());
+        }
+        if root.remove("additionalProperties").is_some() {
+            self.lose("a CRD can't describe fields of any name beside metadata: not checked");
+            root.insert(PRESERVE.into(), true.into());
+        }
         root.insert("type".into(), "object".into());
         root.remove("nullable");
         root.remove("default");

@@ -47,6 +47,32 @@ fn check(property: impl Into<Value>, expect: impl Into<Value>, lost: &[&str]) {
     assert_eq!(losses, lost);
 }
 
+/// Whatever a document says of a kind, its objects are objects with metadata.
+#[test]
+fn roots() {
+    let check = |description: Value, lost: &[&str]| {
+        let mut component = description;
+        component["x-kubernetes-group-version-kind"] =
+            json!([{"group": "g", "version": "v1", "kind": "K"}]);
+        let document = json!({"components": {"schemas": {"K": component}}});
+        let (schema, losses) = Converter::new(&document, "v1").root("g", "v1", "K").unwrap();
+        let compiled = Structural::compile(&schema, &FieldPath::root("s"));
+        assert!(compiled.is_ok(), "{:#?} of {schema:#}", compiled.unwrap_err());
+        assert_eq!(schema["type"], "object");
+        assert_eq!(schema["x-kubernetes-preserve-unknown-fields"], true);
+        assert_eq!(losses.iter().map(ToString::to_string).collect::<Vec<_>>(), lost);
+    };
+    let fields = "v1: a CRD can't describe fields of any name beside metadata: not checked";
+    let odd = "v1: it is described as something else than an object: not checked";
+    check(json!({}), &[]);
+    check(json!({"additionalProperties": {"type": "string"}}), &[fields]);
+    let both = json!({"properties": {"a": {"type": "string"}}, "additionalProperties": {}});
+    check(both, &["v1: fields beside the named ones: they are kept, but not checked"]);
+    check(json!({"type": "array", "items": {"type": "string"}}), &[odd]);
+    check(json!({"type": "string", "format": "int-or-string"}), &[odd]);
+    check(json!({"type": "integer", "minimum": 1}), &[odd]);
+}
+
 #[test]
 fn parts() {
     let reference = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
