@@ -60,7 +60,7 @@ fn rust_sources() -> Vec<(PathBuf, String)> {
 
 fn metadata() -> Value {
     let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version=1", "--locked", "--offline"])
+        .args(["metadata", "--format-version=1", "--locked"])
         .current_dir(root())
         .output()
         .unwrap();
@@ -166,7 +166,7 @@ fn dependencies_have_licences_that_we_can_ship() {
 fn some_crates_come_once_and_some_not_at_all() {
     // What is built; the metadata also name what only a feature that is off would bring.
     let output = Command::new(env!("CARGO"))
-        .args(["tree", "--workspace", "--locked", "--offline", "--prefix=none", "--format={p}"])
+        .args(["tree", "--workspace", "--locked", "--prefix=none", "--format={p}"])
         .current_dir(root())
         .output()
         .unwrap();
