@@ -6,6 +6,7 @@
 //! A logical cluster without any costs nothing but a look into the cache for each write.
 
 mod criteria;
+mod declared;
 mod expression;
 mod hook;
 mod policy;

@@ -25,8 +25,6 @@ use crate::clusters::record;
 use crate::discovery::Resources;
 use crate::registry::ClusterScope;
 
-pub(crate) use definition::key as definition_key;
-
 /// Logical clusters whose sets of resources are held; others are put together again.
 const HELD: usize = 512;
 
@@ -226,7 +224,7 @@ impl Catalog {
         group: &str,
         plural: &str,
     ) -> Option<Arc<Object>> {
-        self.cache.get(&definition_key(cluster, group, plural))
+        self.cache.get(&definition::key(cluster, group, plural))
     }
 
     fn builtin(&self, scope: &ClusterScope) -> &Resources {

@@ -10,7 +10,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::client::WantsClientCert;
+use rustls::{ClientConfig, ClientConnection, ConfigBuilder, RootCertStore, StreamOwned};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use serde_json::Value;
@@ -30,6 +31,8 @@ pub struct Client {
     prefix: String,
     token: Option<String>,
     config: Arc<ClientConfig>,
+    /// The longest pause within an answer, and for a request to be taken.
+    pause: Duration,
 }
 
 /// What is sent.
@@ -69,14 +72,7 @@ impl Client {
         let text = std::fs::read_to_string(kubeconfig)?;
         let file: Value = serde_saphyr::from_str(&text)?;
         let user = &file["users"][0]["user"];
-        let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(access.authority.as_bytes()) {
-            roots.add(certificate?)?;
-        }
-        let provider = rustls::crypto::aws_lc_rs::default_provider();
-        let config = ClientConfig::builder_with_provider(provider.into())
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots);
+        let config = trusting(&access)?;
         let pem = |field: &str| user[field].as_str().map(|text| STANDARD.decode(text)).transpose();
         let config = match (pem("client-certificate-data")?, pem("client-key-data")?) {
             (Some(certificate), Some(key)) => {
@@ -86,7 +82,17 @@ impl Client {
             _ => config.with_no_client_auth(),
         };
         let token = user["token"].as_str().map(ToOwned::to_owned);
-        Ok(Self { access, prefix: prefix.to_owned(), token, config: config.into() })
+        let (prefix, pause) = (prefix.to_owned(), LONGEST_PAUSE);
+        Ok(Self { access, prefix, token, config: config.into(), pause })
+    }
+
+    /// A client without identity, which waits at most `pause` for more of an answer.
+    ///
+    /// # Errors
+    /// When the server's authority is none.
+    pub fn anonymous(access: Access, pause: Duration) -> Result<Self> {
+        let config = trusting(&access)?.with_no_client_auth();
+        Ok(Self { access, prefix: String::new(), token: None, config: config.into(), pause })
     }
 
     /// Sends a request over a connection of its own and reads the answer.
@@ -100,7 +106,8 @@ impl Client {
         let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned())?;
         let socket = TcpStream::connect(authority)?;
         socket.set_nodelay(true)?;
-        socket.set_read_timeout(Some(LONGEST_PAUSE))?;
+        socket.set_read_timeout(Some(self.pause))?;
+        socket.set_write_timeout(Some(self.pause))?;
         let connection = ClientConnection::new(self.config.clone(), name)?;
         let mut stream = StreamOwned::new(connection, socket);
         let mut head = format!(
@@ -127,6 +134,19 @@ impl Client {
             Err(error) => format!("read the answer, after sending had failed: {error}"),
         })
     }
+}
+
+/// TLS towards the server that `access` vouches for, without an identity yet.
+fn trusting(access: &Access) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(access.authority.as_bytes()) {
+        roots.add(certificate?)?;
+    }
+    let provider = rustls::crypto::aws_lc_rs::default_provider();
+    let config = ClientConfig::builder_with_provider(provider.into())
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots);
+    Ok(config)
 }
 
 // === impl Incoming ===

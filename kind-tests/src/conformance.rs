@@ -70,6 +70,24 @@ pub fn list(name: &str) -> Result<BTreeSet<String>> {
     Ok(names)
 }
 
+/// A spec of `specs/conformance-extra.txt` that is not run with the others.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Elsewhere {
+    /// Its full name.
+    pub spec: String,
+    /// Why, and where it runs instead.
+    pub reason: String,
+}
+
+/// The specs of `specs/conformance-extra.txt` that are not run with the others.
+///
+/// # Errors
+/// When the list is malformed.
+pub fn elsewhere() -> Result<Vec<Elsewhere>> {
+    let list = include_str!("../specs/extra-elsewhere.yaml");
+    serde_saphyr::from_str(list).context("specs/extra-elsewhere.yaml")
+}
+
 /// Runs exactly the named specs against the server of `kubeconfig`, and returns what ran.
 ///
 /// # Errors

@@ -358,7 +358,8 @@ impl Field {
     }
 }
 
-fn is_zero(value: &Value) -> bool {
+/// Whether a value is Go's zero value of its type: false, 0, or empty.
+pub(crate) fn is_zero(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Bool(b) => !b,

@@ -1,14 +1,15 @@
 //! Expressions of policies and webhooks, and what they see of a request.
 
 use std::fmt;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use cel_rules::authorizer::{Authorizer, Decision, Question, Target};
-use cel_rules::{Budget, DeclType, Env, EvalError, Field, ListSemantics, ObjectType, Opaque};
+use cel_rules::{Budget, DeclType, Env, EvalError, Field, ObjectType, Opaque};
 use cel_rules::{Program, Record, Type, Value as Cel};
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use super::declared::{NAMESPACE, REQUEST, REQUEST_RESOURCE};
 use super::text;
 use crate::auth::UserInfo;
 use crate::auth::authz;
@@ -87,13 +88,7 @@ impl Scope {
 
     /// The same declarations for other expressions of the policy.
     pub(super) fn seeing(&self, sees: Sees) -> Self {
-        let copied = self.variables.iter().map(|field| Field {
-            name: field.name.clone(),
-            json_name: None,
-            decl: field.decl.clone(),
-            required: true,
-        });
-        Self { sees, variables: copied.collect() }
+        Self { sees, variables: self.fields() }
     }
 
     /// Declares a variable of the policy.
@@ -102,6 +97,17 @@ impl Scope {
         let field = Field { name: name.into(), json_name: None, decl, required: true };
         self.variables.retain(|known| *known.name != *name);
         self.variables.push(field);
+    }
+
+    /// The declared variables once more: a field can't be copied as it is.
+    fn fields(&self) -> Vec<Field> {
+        let copied = self.variables.iter().map(|field| Field {
+            name: field.name.clone(),
+            json_name: None,
+            decl: field.decl.clone(),
+            required: true,
+        });
+        copied.collect()
     }
 
     fn env(&self) -> Env {
@@ -120,13 +126,7 @@ impl Scope {
             variables.push(("authorizer", opaque(Opaque::Authorizer)));
             variables.push(("authorizer.requestResource", opaque(Opaque::ResourceCheck)));
         }
-        let fields = self.variables.iter().map(|field| Field {
-            name: field.name.clone(),
-            json_name: None,
-            decl: field.decl.clone(),
-            required: true,
-        });
-        let object = ObjectType::new("kubernetes.variables", fields.collect());
+        let object = ObjectType::new("kubernetes.variables", self.fields());
         variables.push(("variables", DeclType::object(Arc::new(object), 2)));
         Env::new(variables)
     }
@@ -367,118 +367,6 @@ impl Authorizer for Caller {
         }
     }
 }
-
-// === declared types ===
-
-static REQUEST_RESOURCE: LazyLock<Program> = LazyLock::new(|| {
-    let string = || DeclType::plain(Type::String, cel_rules::decl::UNBOUNDED, 2);
-    let authorizer = DeclType::plain(Type::Opaque(Opaque::Authorizer), 0, 0);
-    let names = ["g", "r", "s", "n", "o"].map(|name| (name, string()));
-    let env = Env::new([("a", authorizer)].into_iter().chain(names));
-    let text = "a.group(g).resource(r).subresource(s).namespace(n).name(o)";
-    let compiled = env.compile(text).ok().and_then(|expression| expression.program().ok());
-    compiled.expect("a fixed expression over declared variables compiles")
-});
-
-/// A structure of fields: required ones first, then those that may be absent.
-fn object(name: &str, required: Fields<'_>, optional: Fields<'_>) -> Arc<DeclType> {
-    let field = |required| {
-        move |(name, decl): &(&str, Arc<DeclType>)| Field {
-            name: (*name).into(),
-            json_name: None,
-            decl: decl.clone(),
-            required,
-        }
-    };
-    let mut fields: Vec<Field> = required.iter().map(field(true)).collect();
-    fields.extend(optional.iter().map(field(false)));
-    DeclType::object(Arc::new(ObjectType::new(name, fields)), 2)
-}
-
-type Fields<'f> = &'f [(&'f str, Arc<DeclType>)];
-
-fn string() -> Arc<DeclType> {
-    DeclType::plain(Type::String, cel_rules::decl::UNBOUNDED, 2)
-}
-
-fn strings() -> Arc<DeclType> {
-    DeclType::list(string(), cel_rules::decl::UNBOUNDED, ListSemantics::Atomic)
-}
-
-fn map(value: Arc<DeclType>) -> Arc<DeclType> {
-    DeclType::map(string(), value, cel_rules::decl::UNBOUNDED)
-}
-
-/// `request`: the review's request without objects.
-static REQUEST: LazyLock<Arc<DeclType>> = LazyLock::new(|| {
-    let group_version = [("group", string()), ("version", string())];
-    let with = |name, last| {
-        let fields = group_version.iter().cloned().chain([(last, string())]).collect::<Vec<_>>();
-        object(name, &fields, &[])
-    };
-    let kind = with("kubernetes.GroupVersionKind", "kind");
-    let resource = with("kubernetes.GroupVersionResource", "resource");
-    let user = [
-        ("username", string()),
-        ("uid", string()),
-        ("groups", strings()),
-        ("extra", map(strings())),
-    ];
-    let required = [
-        ("kind", kind.clone()),
-        ("resource", resource.clone()),
-        ("requestKind", kind),
-        ("requestResource", resource),
-        ("name", string()),
-        ("operation", string()),
-        ("userInfo", object("kubernetes.UserInfo", &[], &user)),
-    ];
-    let optional = [
-        ("subResource", string()),
-        ("requestSubResource", string()),
-        ("namespace", string()),
-        ("dryRun", DeclType::plain(Type::Bool, 0, 4)),
-        ("options", DeclType::dynamic()),
-    ];
-    object("kubernetes.AdmissionRequest", &required, &optional)
-});
-
-/// `namespaceObject`.
-static NAMESPACE: LazyLock<Arc<DeclType>> = LazyLock::new(|| {
-    let time = || DeclType::plain(Type::Timestamp, 0, 22);
-    let int = || DeclType::plain(Type::Int, 0, 1);
-    let metadata = [
-        ("name", string()),
-        ("generateName", string()),
-        ("namespace", string()),
-        ("labels", map(string())),
-        ("annotations", map(string())),
-        ("UID", string()),
-        ("creationTimestamp", time()),
-        ("deletionGracePeriodSeconds", int()),
-        ("deletionTimestamp", time()),
-        ("generation", int()),
-        ("resourceVersion", string()),
-        ("finalizers", strings()),
-    ];
-    let condition = [
-        ("status", string()),
-        ("type", string()),
-        ("lastTransitionTime", time()),
-        ("message", string()),
-        ("reason", string()),
-    ];
-    let condition = object("kubernetes.NamespaceCondition", &condition, &[]);
-    let unbounded = cel_rules::decl::UNBOUNDED;
-    let conditions = DeclType::list(condition, unbounded, ListSemantics::Atomic);
-    let status = [("conditions", conditions), ("phase", string())];
-    let fields = [
-        ("metadata", object("kubernetes.NamespaceMetadata", &metadata, &[])),
-        ("spec", object("kubernetes.NamespaceSpec", &[("finalizers", strings())], &[])),
-        ("status", object("kubernetes.NamespaceStatus", &status, &[])),
-    ];
-    object("kubernetes.Namespace", &fields, &[])
-});
 
 #[cfg(test)]
 mod tests {

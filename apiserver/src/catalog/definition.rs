@@ -28,7 +28,7 @@ pub fn definitions() -> GroupResource {
 }
 
 /// The key of the CRD of a group and plural name in a logical cluster.
-pub(crate) fn key(cluster: &machinery::ClusterName, group: &str, plural: &str) -> Key {
+pub(super) fn key(cluster: &machinery::ClusterName, group: &str, plural: &str) -> Key {
     let name = schema::import::crd_name(group, plural);
     Key::new(&definitions(), &ObjectKey::new(cluster.clone(), "", &name))
 }

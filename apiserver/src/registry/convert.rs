@@ -115,8 +115,7 @@ impl Registry {
         let mut all = Vec::with_capacity(objects.len());
         for (object, value) in objects.iter().zip(converted) {
             let json = Self::repaired(typing, kind, value)?;
-            Shown::keep(object, typing.hash(), kind, Arc::downgrade(custom), &json);
-            all.push(json);
+            all.push(Shown::keep(object, typing.hash(), kind, Arc::downgrade(custom), json));
         }
         Ok(all)
     }

@@ -139,11 +139,9 @@ impl Registry {
         target: &Target,
         status: Value,
     ) -> Result<(), Error> {
-        let changed = self.transform(ctx, target, false, false, Tracking::Done, |old| {
-            let mut new = old.clone();
-            set(&mut new, &["status"], status.clone());
-            Ok(new)
-        });
-        changed.await.map(|_| ())
+        let change = |object: &mut Value| {
+            set(object, &["status"], status.clone());
+        };
+        self.change_status(ctx, target, change).await
     }
 }

@@ -124,7 +124,8 @@ pub(super) fn scale_kind() -> Gvk {
     GroupVersion::new("autoscaling", "v1").kind("Scale")
 }
 
-fn parts(path: &str) -> Vec<&str> {
+/// The names of the fields on a path such as `.spec.replicas`.
+pub(super) fn parts(path: &str) -> Vec<&str> {
     path.strip_prefix('.').unwrap_or(path).split('.').collect()
 }
 

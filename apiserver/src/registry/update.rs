@@ -16,7 +16,7 @@ use super::create::{check_namespace, contended};
 use super::guard::{Guard, is_stored};
 use super::managed::{MANAGED_FIELDS, Tracking, manager};
 use super::owners::dedup_owners;
-use super::scale::scale_of;
+use super::scale::{parts, scale_of};
 use super::strategy;
 use crate::admission::{Objects, Operation};
 use crate::registry::{Body, Context, Error, Reason, Registry, Target, WriteOptions, Written};
@@ -202,7 +202,7 @@ impl Registry {
         self.typing(target)?.default(&mut new);
         strategy::of(&target.resource).complete(&mut new);
         let new = self.track(ctx, target, tracking, Some(old), new)?;
-        let mut objects = endpoint.objects(old, &new)?;
+        let mut objects = endpoint.objects(old, &new);
         self.mutate(ctx, endpoint.0, admission, &mut objects).await?;
         let mut changed = endpoint.taken(new, objects.new.unwrap_or_default());
         check_name(target, &changed)?;
@@ -253,7 +253,7 @@ impl Registry {
         strategy.warnings(&new, Some(old)).into_iter().for_each(|warning| ctx.warn(warning));
         self.check_versions_kept(target, old, &new)?;
         if let Some((endpoint, mut admission)) = admission {
-            let objects = endpoint.objects(old, &new)?;
+            let objects = endpoint.objects(old, &new);
             self.judge(ctx, endpoint.0, &mut admission, &objects).await?;
         }
         let deleting = get(&new, &["metadata", "deletionTimestamp"]).is_some();
@@ -300,20 +300,19 @@ impl Registry {
 
 impl Endpoint<'_> {
     /// What admission sees of a change.
-    fn objects(self, old: &Value, new: &Value) -> Result<Objects, Error> {
+    fn objects(self, old: &Value, new: &Value) -> Objects {
         let seen = |object: &Value| match self.1 {
             None => object.clone(),
             Some(paths) => scale_of(paths, object),
         };
-        Ok(Objects { new: Some(seen(new)), old: Some(seen(old)) })
+        Objects { new: Some(seen(new)), old: Some(seen(old)) }
     }
 
     /// The object with what admission made of what it saw.
     fn taken(self, mut object: Value, seen: Value) -> Value {
         let Some(paths) = self.1 else { return seen };
         if let Some(replicas) = get(&seen, &["spec", "replicas"]) {
-            let path = paths.spec_replicas.trim_start_matches('.').split('.').collect::<Vec<_>>();
-            set(&mut object, &path, replicas.clone());
+            set(&mut object, &parts(&paths.spec_replicas), replicas.clone());
         }
         object
     }

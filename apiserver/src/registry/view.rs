@@ -130,8 +130,7 @@ impl Registry {
         }
         let value = serde_json::from_slice(&object.json()).map_err(Error::internal)?;
         let json = Self::repaired(typing, kind, value)?;
-        Shown::keep(object, typing.hash(), kind, by, &json);
-        Ok(Some(if json == object.json() { object.json() } else { json }))
+        Ok(Some(Shown::keep(object, typing.hash(), kind, by, json)))
     }
 
     /// A stored object as `kind`, without what that kind lacks.
@@ -190,34 +189,36 @@ impl Shown {
         })
     }
 
-    /// Keeps how an object is shown, if there is room. Another reader may have been faster, which
-    /// is as good.
+    /// Keeps how an object is shown, if there is room, and returns it: the object's own bytes, if
+    /// they are equal. Another reader may have been faster, which is as good.
     pub(super) fn keep(
         object: &Object,
         schema: SchemaHash,
         kind: &Gvk,
         by: Weak<CustomType>,
-        json: &Bytes,
-    ) {
+        json: Bytes,
+    ) -> Bytes {
         let version = kind.group_version.version.clone();
-        let json = (*json != object.json()).then(|| json.clone());
+        let own = object.json();
+        let (shown, json) = if json == own { (own, None) } else { (json.clone(), Some(json)) };
         let mut new = Self { schema, version, by, json, next: OnceLock::new() };
         let Some(mut last) = Self::first(object) else {
             drop(object.derived.set(Arc::new(new)));
-            return;
+            return shown;
         };
         for _ in 1..KEPT {
             match last.next.get() {
                 Some(next) => last = next,
                 None => match last.next.set(Box::new(new)) {
-                    Ok(()) => return,
+                    Ok(()) => break,
                     Err(returned) => {
                         new = *returned;
-                        let Some(next) = last.next.get() else { return };
+                        let Some(next) = last.next.get() else { break };
                         last = next;
                     }
                 },
             }
         }
+        shown
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use kind_tests::conformance::{check_passed, list, run as run_suite};
+use kind_tests::conformance::{Elsewhere, check_passed, elsewhere, list, run as run_suite};
 use kind_tests::progress::say;
 use kind_tests::scenario::Need;
 use kind_tests::{ControlPlane, Hub, Run, Tool, control_plane, scenario};
@@ -18,9 +18,6 @@ const TYPES: &str = "api-server-types.txt";
 
 /// Specs outside of conformance.
 const EXTRA: &str = "conformance-extra.txt";
-
-/// Those of them that don't run here, and why.
-const ELSEWHERE: &str = include_str!("../../specs/extra-elsewhere.yaml");
 
 fn all_pass(run: &Run, kubeconfig: &Path, specs: &str, count: usize) -> Result<()> {
     let names = list(specs)?;
@@ -51,14 +48,9 @@ fn our_server_passes_what_is_about_types() {
 
 #[test]
 fn our_server_passes_what_is_beyond_conformance() {
-    #[derive(serde::Deserialize)]
-    struct Elsewhere {
-        spec: String,
-        reason: String,
-    }
     scenario("our_server_passes_what_is_beyond_conformance", &NEEDS, |run| {
         let mut names = list(EXTRA)?;
-        for Elsewhere { spec, reason } in serde_saphyr::from_str::<Vec<Elsewhere>>(ELSEWHERE)? {
+        for Elsewhere { spec, reason } in elsewhere()? {
             ensure!(names.remove(&spec), "{spec} is not in {EXTRA}");
             ensure!(!reason.is_empty(), "{spec} has no reason");
         }

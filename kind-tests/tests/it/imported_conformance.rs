@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
-use kind_tests::conformance::{check_passed, list, run as run_suite};
+use kind_tests::conformance::{check_passed, elsewhere, list, run as run_suite};
 use kind_tests::imported::import_types;
 use kind_tests::progress::say;
 use kind_tests::scenario::Need;
@@ -63,14 +63,7 @@ fn copy_default_range(run: &Run, plane: &ControlPlane, hub: &Hub) -> Result<()> 
 
 /// Specs outside of conformance that need imported types.
 fn with_imported_types() -> Result<BTreeSet<String>> {
-    #[derive(serde::Deserialize)]
-    struct Elsewhere {
-        spec: String,
-        reason: String,
-    }
-    let all: Vec<Elsewhere> =
-        serde_saphyr::from_str(include_str!("../../specs/extra-elsewhere.yaml"))?;
-    let here = all.into_iter().filter(|entry| entry.reason.contains("imported types"));
+    let here = elsewhere()?.into_iter().filter(|entry| entry.reason.contains("imported types"));
     Ok(here.map(|entry| entry.spec).collect())
 }
 

@@ -3,11 +3,11 @@
 //! `__` becomes `__underscores__`, `.` `__dot__`, `-` `__dash__`, `/` `__slash__`; a name that is a
 //! reserved word stands between `__`. A field with any other character can't be named.
 
-const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
+/// Words of the language itself.
+const WORDS: [&str; 4] = ["true", "false", "null", "in"];
+
+/// Names that no variable or function may have; fields may, where they are not escaped.
+pub(crate) const RESERVED: [&str; 17] = [
     "as",
     "break",
     "const",
@@ -32,7 +32,7 @@ pub fn escape(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
-    if RESERVED.contains(&name) {
+    if WORDS.contains(&name) || RESERVED.contains(&name) {
         return Some(format!("__{name}__"));
     }
     let mut out = String::with_capacity(name.len());

@@ -44,14 +44,3 @@ pub(super) fn is_scalar(schema: &Map<String, Value>) -> bool {
     let kind = schema.get("type").and_then(Value::as_str);
     matches!(kind, Some("string" | "integer" | "number" | "boolean"))
 }
-
-pub(super) fn is_zero(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Bool(b) => !b,
-        Value::Number(n) => n.as_f64() == Some(0.0),
-        Value::String(s) => s.is_empty(),
-        Value::Array(a) => a.is_empty(),
-        Value::Object(o) => o.is_empty(),
-    }
-}

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::facts::{PRESERVE, anything, can_be_null, has_keys, is_nil, is_scalar, is_zero};
+use super::facts::{PRESERVE, anything, can_be_null, has_keys, is_nil, is_scalar};
 use super::validation;
 use super::{Loss, MAX_DEPTH, MAX_NODES};
 use crate::Types;
+use crate::model::is_zero;
 
 /// Amounts: what `machinery::quantity` reads, where they are texts.
 const QUANTITY: &str = r"^[+-]?(\d+\.?\d*|\.\d+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?\d+)?$";

@@ -37,15 +37,10 @@ impl<'s> Walk<'s> {
         match value {
             Value::Object(fields) => {
                 for (name, value) in fields {
-                    let declared = node.property(name).is_some();
                     let Some(part) = node.field(name).map(|id| self.schema.data(id)) else {
                         continue;
                     };
-                    let mark = if declared {
-                        self.path.enter_child(name)
-                    } else {
-                        self.path.enter_key(name)
-                    };
+                    let mark = node.enter(&mut self.path, name);
                     self.value(part, value);
                     self.path.leave(mark);
                 }

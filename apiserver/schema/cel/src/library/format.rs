@@ -1,7 +1,7 @@
 //! Values as text: `string.format`, and what errors show.
 
 use crate::eval::Evaluated;
-use crate::library::{MAX_TEXT, convert, time};
+use crate::library::{MAX_TEXT, convert, strings, time};
 use crate::value::{EvalError, V, steps};
 
 /// Digits behind the point when a clause doesn't say.
@@ -282,25 +282,10 @@ fn element(value: &V<'_>) -> Option<String> {
 
 /// A text as Go quotes it.
 fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{b}' => out.push_str("\\v"),
-            c if c.is_ascii_control() => out.push_str(&format!("\\x{:02x}", c as u32)),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
+    strings::quoted(text, |out, c| match c {
+        c if c.is_ascii_control() => out.push_str(&format!("\\x{:02x}", c as u32)),
+        c => out.push(c),
+    })
 }
 
 /// A value as errors show it.

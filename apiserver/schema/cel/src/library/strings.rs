@@ -172,6 +172,11 @@ fn join<'a>(args: &[V<'a>]) -> Evaluated<'a> {
 
 /// The text between quotes, with escapes for what can't be printed.
 fn quote(text: &str) -> String {
+    quoted(text, String::push)
+}
+
+/// The text between quotes, with Go's short escapes; `other` writes what has none.
+pub(super) fn quoted(text: &str, other: impl Fn(&mut String, char)) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {
@@ -185,7 +190,7 @@ fn quote(text: &str) -> String {
             '\u{b}' => out.push_str("\\v"),
             '\\' => out.push_str("\\\\"),
             '"' => out.push_str("\\\""),
-            c => out.push(c),
+            c => other(&mut out, c),
         }
     }
     out.push('"');

@@ -5,29 +5,9 @@ use std::sync::Arc;
 use super::recovery::{STARTS, STARTS_ARGUMENT, STARTS_LIST, STARTS_MAP, starts};
 use super::{Parsed, Parser};
 use crate::ast::{Entry, Id, Kind, Literal, StructField};
+use crate::escape::RESERVED;
 use crate::lexer::{Lexeme, Token};
 use crate::literal;
-
-/// Names that no variable or function may have; fields may.
-const RESERVED: [&str; 17] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
 
 impl Parser<'_> {
     pub(super) fn arguments(&mut self) -> Parsed<Vec<Id>> {

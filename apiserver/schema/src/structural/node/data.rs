@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use machinery::FieldPath;
 use serde_json::Value;
 
 use super::super::format::Format;
@@ -139,6 +140,12 @@ impl NodeData {
             _ => None,
         });
         keys.unwrap_or_default()
+    }
+
+    /// Adds a field to a path, as a name if it is declared and as a key if it isn't. Returns what
+    /// [`FieldPath::leave`] takes it back with.
+    pub(in crate::structural) fn enter(&self, path: &mut FieldPath, name: &str) -> usize {
+        if self.property(name).is_some() { path.enter_child(name) } else { path.enter_key(name) }
     }
 
     /// The schema of the value of a field: declared, or that of additional ones.
