@@ -128,6 +128,8 @@ fn of_group(registry: &Registry, cluster: &ClusterName, group: &str) -> Vec<Arc<
 
 /// One look at a CRD. Returns whether there is nothing to wait for.
 async fn judge(registry: &Registry, key: &Key) -> Result<bool, Error> {
+    // The names that were given to the one before must be seen.
+    registry.consistent().await?;
     let Some(object) = registry.cache().get(key) else {
         return Ok(true);
     };
@@ -225,7 +227,6 @@ fn target(registry: &Registry, key: &Key) -> Result<Target, Error> {
 
 /// Deletes the objects of a type, then lets its CRD go. Returns whether it is done.
 async fn retire(registry: &Registry, object: &Arc<Object>) -> Result<bool, Error> {
-    registry.consistent().await?;
     let cluster = object.key.object().cluster;
     let shared = cluster == ClusterName::system_crds();
     let definition = Definition::of(object);
