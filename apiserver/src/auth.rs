@@ -5,6 +5,8 @@ pub(crate) mod authz;
 
 use std::collections::BTreeMap;
 
+use machinery::ClusterName;
+
 /// An authenticated caller (`user.Info` upstream).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserInfo {
@@ -16,6 +18,9 @@ pub struct UserInfo {
     pub groups: Vec<String>,
     /// Anything else that the authenticator says.
     pub extra: BTreeMap<String, Vec<String>>,
+    /// The one logical cluster that knows this identity, as for ServiceAccounts; `None` for those
+    /// that are known everywhere, as client certificates are.
+    pub home: Option<ClusterName>,
 }
 
 /// The group whose members may do everything.
