@@ -20,7 +20,8 @@ use store::cache::{Cache, Object};
 
 pub use definition::{Definition, definitions};
 
-use crate::auth::{MASTERS, UserInfo};
+use crate::auth::UserInfo;
+use crate::auth::authz::Authorizer;
 use crate::clusters::record;
 use crate::discovery::Resources;
 use crate::registry::ClusterScope;
@@ -55,6 +56,7 @@ pub struct Catalog {
     everywhere: Resources,
     in_root: Resources,
     cache: Arc<Cache>,
+    authorizer: Arc<Authorizer>,
     /// Put together before, by the name of the logical cluster.
     held: Mutex<HashMap<String, Set>>,
 }
@@ -70,7 +72,7 @@ struct Set {
 
 impl Catalog {
     /// The built-in resources, and what the CRDs in `cache` add.
-    pub fn new(types: &Types, cache: Arc<Cache>) -> Self {
+    pub(crate) fn new(types: &Types, cache: Arc<Cache>, authorizer: Arc<Authorizer>) -> Self {
         let in_root = types.resources().to_vec();
         let clusters = record::logical_clusters();
         let everywhere = in_root
@@ -80,7 +82,7 @@ impl Catalog {
             })
             .cloned()
             .collect();
-        Self { everywhere, in_root: in_root.into(), cache, held: Mutex::default() }
+        Self { everywhere, in_root: in_root.into(), cache, authorizer, held: Mutex::default() }
     }
 
     /// The resources that a logical cluster serves, in the order of discovery; for all of them,
@@ -240,14 +242,14 @@ impl Catalog {
             ClusterScope::All => Access::Serving,
             ClusterScope::One(cluster) if self.exists(cluster) => Access::Serving,
             ClusterScope::One(cluster) if cluster.is_system() => Access::Denied,
-            ClusterScope::One(_) if self.may_create_clusters(user) => Access::NotCreated,
+            ClusterScope::One(cluster) if self.may_create(user, cluster) => Access::NotCreated,
             ClusterScope::One(_) => Access::Denied,
         }
     }
 
     /// Whether the caller has the verb `create` on `logicalclusters` in `root`.
-    pub fn may_create_clusters(&self, user: &UserInfo) -> bool {
-        user.is_in(MASTERS)
+    pub fn may_create(&self, user: &UserInfo, cluster: &ClusterName) -> bool {
+        self.authorizer.may_create(user, cluster)
     }
 
     fn exists(&self, cluster: &ClusterName) -> bool {

@@ -32,6 +32,7 @@ use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use jiff::Timestamp;
+use machinery::ClusterName;
 use rustls_pki_types::CertificateDer;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -39,12 +40,12 @@ use tracing::{Instrument, debug, debug_span};
 
 use crate::auth::UserInfo;
 use crate::auth::authn::{Authenticator, Peer};
-use crate::auth::authz::{self, Attributes, Decision};
+use crate::auth::authz::{self, Attributes};
 use crate::catalog::{Access, Catalog};
 use crate::discovery::Discovery;
 use crate::metrics::{Labels, Metrics, Series};
 use crate::openapi::OpenApi;
-use crate::registry::{Error, Reason, Registry};
+use crate::registry::{ClusterScope, Error, Reason, Registry};
 use audit::{AUDIT_ID, AuditId};
 use body::Body;
 use negotiate::{Encoding, Offers};
@@ -182,11 +183,14 @@ impl App {
         let info = match parsed {
             Ok(info) => info,
             Err(error) => {
-                permit(&user, &Attributes::Path { verb: method_verb(&parts.method), path: &path })?;
+                let attributes = Attributes::Path { verb: method_verb(&parts.method), path: &path };
+                let root = ClusterScope::One(ClusterName::root());
+                self.registry.authorizer().permit(&user, &root, &attributes)?;
                 return refuse_path(error);
             }
         };
-        permit(&user, &attributes(&info, &parts.method))?;
+        let asked = attributes(&info, &parts.method);
+        self.registry.authorizer().permit(&user, &info.cluster, &asked)?;
         if !authz::is_public(info.path)
             && self.catalog.access(&user, &info.cluster) == Access::Denied
         {
@@ -222,19 +226,6 @@ fn attributes<'a>(info: &'a RequestInfo<'a>, method: &Method) -> Attributes<'a> 
         },
         None => Attributes::Path { verb: method_verb(method), path: info.path },
     }
-}
-
-/// Refuses what the authorizer does not allow.
-fn permit(user: &UserInfo, attributes: &Attributes<'_>) -> Result<(), Error> {
-    let Decision::Deny(why) = authz::authorize(user, attributes) else {
-        return Ok(());
-    };
-    Err(match attributes {
-        Attributes::Resource { group, resource, name, .. } => {
-            Error::forbidden(&machinery::GroupResource::new(group, resource), name, &why)
-        }
-        Attributes::Path { .. } => Error::new(Reason::Forbidden, format!("forbidden: {why}")),
-    })
 }
 
 fn refuse_path(error: PathError) -> Result<Response<Body>, Error> {

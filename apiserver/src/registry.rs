@@ -48,6 +48,7 @@ pub use request::{
     Propagation, Target, VersionMatch, WriteOptions,
 };
 
+use crate::auth::authz::Authorizer;
 use crate::catalog::Catalog;
 use crate::clusters::virtuals::Virtuals;
 use crate::dialer::Dialer;
@@ -62,6 +63,7 @@ pub struct Registry {
     cache: Arc<Cache>,
     types: Arc<Types>,
     catalog: Arc<Catalog>,
+    authorizer: Arc<Authorizer>,
     virtuals: Arc<Virtuals>,
     versions: Versions,
     dialer: Arc<Dialer>,
@@ -77,12 +79,13 @@ impl Registry {
         cache: Arc<Cache>,
         types: Arc<Types>,
         catalog: Arc<Catalog>,
+        authorizer: Arc<Authorizer>,
         virtuals: Arc<Virtuals>,
         dialer: Arc<Dialer>,
     ) -> Self {
         let versions = Versions { base: store.identity().rv_base };
         let asked = convert::Asked::default();
-        Self { store, cache, types, catalog, virtuals, versions, dialer, asked }
+        Self { store, cache, types, catalog, authorizer, virtuals, versions, dialer, asked }
     }
 
     /// The cache that all reads come from.
@@ -102,6 +105,11 @@ impl Registry {
     /// The resources of every logical cluster.
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
+    }
+
+    /// Who decides what callers may do.
+    pub(crate) fn authorizer(&self) -> &Arc<Authorizer> {
+        &self.authorizer
     }
 
     /// The built-in types.

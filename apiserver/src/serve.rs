@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, info_span, warn};
 
 use crate::auth::authn::Authenticator;
+use crate::auth::authz::Authorizer;
 use crate::catalog::Catalog;
 use crate::clusters::virtuals::Virtuals;
 use crate::controllers;
@@ -240,9 +241,11 @@ impl Builder {
         });
         let cache =
             Cache::start(store.clone(), overlay.clone(), background).await.map_err(failed)?;
-        let catalog = Arc::new(Catalog::new(&types, cache.clone()));
+        let authorizer = Arc::new(Authorizer::new(cache.clone()));
+        let catalog = Arc::new(Catalog::new(&types, cache.clone(), authorizer.clone()));
         let dialer = Arc::new(Dialer::new(self.allowed_networks.clone()));
-        let registry = Arc::new(Registry::new(store, cache, types, catalog, overlay, dialer));
+        let registry =
+            Arc::new(Registry::new(store, cache, types, catalog, authorizer, overlay, dialer));
         for own in [ClusterName::root(), ClusterName::system_crds()] {
             let made = registry.create_own(&own, Timestamp::now()).await;
             made.map_err(|error| StartError::Store(Box::new(error)))?;

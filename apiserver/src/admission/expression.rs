@@ -6,6 +6,7 @@ use std::sync::Arc;
 use cel_rules::authorizer::{Authorizer, Decision, Question, Target};
 use cel_rules::{Budget, DeclType, Env, EvalError, Field, ObjectType, Opaque};
 use cel_rules::{Program, Record, Type, Value as Cel};
+use machinery::ClusterName;
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -13,6 +14,7 @@ use super::declared::{NAMESPACE, REQUEST, REQUEST_RESOURCE};
 use super::text;
 use crate::auth::UserInfo;
 use crate::auth::authz;
+use crate::registry::ClusterScope;
 
 /// Cost units of one expression, of all match conditions, and of all else of one policy (upstream's
 /// `PerCallLimit`, `RuntimeCELCostBudgetMatchConditions` and `RuntimeCELCostBudget`).
@@ -67,8 +69,12 @@ pub(crate) struct Inputs<'a> {
 }
 
 /// What the user of a request may do, for the variable `authorizer`.
-#[derive(Debug)]
-pub(crate) struct Caller(pub(crate) Arc<UserInfo>);
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    pub(crate) user: Arc<UserInfo>,
+    pub(crate) cluster: ClusterName,
+    pub(crate) authorizer: Arc<authz::Authorizer>,
+}
 
 /// The variables of a policy, each of which sees those before it. They are evaluated when they are
 /// read, each time: what an evaluation gives lives no longer than what it came from.
@@ -284,8 +290,7 @@ impl Inputs<'_> {
             values.push(untyped(self.params));
         }
         if sees.authorizer {
-            let caller = Arc::new(Caller(self.caller.0.clone()));
-            let authorizer = Cel::authorizer(caller);
+            let authorizer = Cel::authorizer(Arc::new(self.caller.clone()));
             values.push(authorizer.clone());
             values.push(self.request_resource(authorizer)?);
         }
@@ -345,12 +350,13 @@ impl Authorizer for Caller {
     fn authorize(&self, question: &Question<'_>) -> Decision {
         let account;
         let user = match question.service_account {
-            None => &*self.0,
+            None => &*self.user,
             Some((namespace, name)) => {
                 let groups =
                     ["system:serviceaccounts", &format!("system:serviceaccounts:{namespace}")];
                 let name = format!("system:serviceaccount:{namespace}:{name}");
-                account = UserInfo::known(&name, &groups);
+                let home = Some(self.cluster.clone());
+                account = UserInfo { home, ..UserInfo::known(&name, &groups) };
                 &account
             }
         };
@@ -361,10 +367,10 @@ impl Authorizer for Caller {
                 authz::Attributes::Resource { verb, group, resource, subresource, namespace, name }
             }
         };
-        match authz::authorize(user, &asked) {
-            authz::Decision::Allow => Decision { allowed: true, ..Decision::default() },
-            authz::Decision::Deny(reason) => Decision { reason, ..Decision::default() },
-        }
+        let scope = ClusterScope::One(self.cluster.clone());
+        let decision = self.authorizer.authorize(user, &scope, &asked);
+        let (allowed, reason) = (decision.is_allowed(), decision.reason());
+        Decision { allowed, reason, error: None }
     }
 }
 
@@ -374,7 +380,16 @@ mod tests {
 
     use super::*;
 
-    fn met(expressions: &[&str], ignores_failure: bool) -> Result<bool, String> {
+    async fn met(expressions: &[&str], ignores_failure: bool) -> Result<bool, String> {
+        let store = store::MemoryStore::new(store::memory::Options::default());
+        let overlay = Arc::new(store::cache::NoOverlay);
+        let tasks = runtime::Tasks::new();
+        let cache = store::cache::Cache::start(store, overlay, &tasks).await.unwrap();
+        let caller = Caller {
+            user: Arc::new(UserInfo::known("eve", &[])),
+            cluster: ClusterName::root(),
+            authorizer: Arc::new(authz::Authorizer::new(cache)),
+        };
         let conditions: Vec<Value> =
             expressions.iter().map(|text| json!({"name": "c", "expression": text})).collect();
         let conditions = Conditions::of_webhook(&conditions, ignores_failure);
@@ -393,35 +408,36 @@ mod tests {
             request: &request,
             namespace: Some(&namespace),
             params: None,
-            caller: &Caller(Arc::new(UserInfo::known("eve", &[]))),
+            caller: &caller,
         };
         conditions.met(&inputs)
     }
 
-    #[test]
-    fn conditions_see_the_request() {
-        let check =
-            |text: &str, expect: bool| assert_eq!(met(&[text], false), Ok(expect), "{text}");
-        check("object.spec.replicas == 3", true);
-        check("oldObject == null", true);
-        check("request.operation == 'UPDATE'", false);
-        check("request.userInfo.username == 'eve'", true);
-        check("namespaceObject.metadata.labels['env'] == 'test'", true);
-        check("namespaceObject.metadata.creationTimestamp.getFullYear() == 2026", true);
-        check("authorizer.group('').resource('pods').check('get').allowed()", false);
-        check("authorizer.path('/healthz').check('get').allowed()", true);
-        check("authorizer.requestResource.check('create').allowed()", false);
+    #[tokio::test]
+    async fn conditions_see_the_request() {
+        let check = async |text: &str, expect: bool| {
+            assert_eq!(met(&[text], false).await, Ok(expect), "{text}");
+        };
+        check("object.spec.replicas == 3", true).await;
+        check("oldObject == null", true).await;
+        check("request.operation == 'UPDATE'", false).await;
+        check("request.userInfo.username == 'eve'", true).await;
+        check("namespaceObject.metadata.labels['env'] == 'test'", true).await;
+        check("namespaceObject.metadata.creationTimestamp.getFullYear() == 2026", true).await;
+        check("authorizer.group('').resource('pods').check('get').allowed()", false).await;
+        check("authorizer.path('/healthz').check('get').allowed()", true).await;
+        check("authorizer.requestResource.check('create').allowed()", false).await;
     }
 
-    #[test]
-    fn a_false_condition_decides_and_failures_follow_the_policy() {
+    #[tokio::test]
+    async fn a_false_condition_decides_and_failures_follow_the_policy() {
         let fails = "object.nothing == 1";
         let why = "expression 'object.nothing == 1' resulted in error: no such key: nothing";
-        assert_eq!(met(&[fails], false), Err(why.into()));
-        assert_eq!(met(&[fails], true), Ok(false));
-        assert_eq!(met(&[fails, "false"], false), Ok(false));
-        assert_eq!(met(&["true", fails], true), Ok(false));
-        let wrong = met(&["1"], false).unwrap_err();
+        assert_eq!(met(&[fails], false).await, Err(why.into()));
+        assert_eq!(met(&[fails], true).await, Ok(false));
+        assert_eq!(met(&[fails, "false"], false).await, Ok(false));
+        assert_eq!(met(&["true", fails], true).await, Ok(false));
+        let wrong = met(&["1"], false).await.unwrap_err();
         assert_eq!(wrong, "compilation error: must evaluate to bool but got int");
     }
 }

@@ -1,134 +1,158 @@
-//! What a caller may do: a pure function of the caller and of what is asked.
+//! What a caller may do in a logical cluster.
 //!
-//! Members of `system:masters` may do everything; anybody may see that the server is there and
-//! well; everything else is refused.
+//! [`Authorizer::authorize`] is the one place that decides; it reads the cache and nothing else, so
+//! it never waits. Invariants: a caller who is known in one logical cluster alone is refused in
+//! every other; a refusal by the gate of a logical cluster reads the same whether that exists or not.
+
+mod attributes;
+
+use std::sync::Arc;
+
+use machinery::ClusterName;
+use serde_json::{Value, json};
+use store::cache::Cache;
+
+pub(crate) use attributes::{Attributes, is_public};
 
 use crate::auth::{MASTERS, UserInfo};
+use crate::registry::{ClusterScope, Error, Reason};
 
-/// What is asked, as an authorizer sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Attributes<'a> {
-    /// A resource, or one object of it.
-    Resource {
-        /// The verb, as `get`.
-        verb: &'a str,
-        /// The group; empty for core.
-        group: &'a str,
-        /// The resource.
-        resource: &'a str,
-        /// The object's name, or empty.
-        name: &'a str,
-        /// The subresource, or empty.
-        subresource: &'a str,
-        /// The namespace, or empty.
-        namespace: &'a str,
-    },
-    /// Any other path.
-    Path {
-        /// The method in lower case.
-        verb: &'a str,
-        /// The path without the logical cluster.
-        path: &'a str,
-    },
+/// Decides who may do what, in every logical cluster.
+#[derive(Debug)]
+pub(crate) struct Authorizer {
+    #[expect(dead_code, reason = "the policy of a logical cluster will be read from it")]
+    cache: Arc<Cache>,
 }
 
 /// The answer of an authorizer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
-    Allow,
-    /// With what the caller is told.
+    /// It may be done, and why.
+    Allow(Grant),
+    /// Nothing allows it. The text says what else is to be known, as that a role is missing; it is
+    /// mostly empty.
     Deny(String),
 }
 
-/// Decides about one request.
-pub(crate) fn authorize(user: &UserInfo, attributes: &Attributes<'_>) -> Decision {
-    let allowed = user.is_in(MASTERS)
-        || matches!(attributes, Attributes::Path { verb: "get", path } if is_public(path));
-    if allowed { Decision::Allow } else { Decision::Deny(refusal(user, attributes)) }
+/// Why something is allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Grant {
+    /// The caller may do everything, or anybody may do this.
+    Always,
 }
 
-/// Whether a path tells only that the server is there, its version, and that it is well.
-pub(crate) fn is_public(path: &str) -> bool {
-    let path = path.strip_suffix('/').unwrap_or(path);
-    ["/healthz", "/livez", "/readyz"].iter().any(|base| {
-        path.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    }) || path == "/version"
-}
+// === impl Authorizer ===
 
-/// The text that a caller is told, as upstream words it.
-fn refusal(user: &UserInfo, attributes: &Attributes<'_>) -> String {
-    let name = machinery::field::go_quote(&user.name);
-    match *attributes {
-        Attributes::Path { verb, path } => {
-            let path = machinery::field::go_quote(path);
-            format!("User {name} cannot {verb} path {path}")
-        }
-        Attributes::Resource { verb, group, resource, subresource, namespace, .. } => {
-            let slash = if subresource.is_empty() { "" } else { "/" };
-            let place = if namespace.is_empty() {
-                "at the cluster scope".to_owned()
-            } else {
-                format!("in the namespace {}", machinery::field::go_quote(namespace))
-            };
-            format!(
-                "User {name} cannot {verb} resource \"{resource}{slash}{subresource}\" \
-                 in API group \"{group}\" {place}"
-            )
-        }
+impl Authorizer {
+    /// Decides by what is in `cache`.
+    pub(crate) fn new(cache: Arc<Cache>) -> Self {
+        Self { cache }
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+    /// Decides whether `user` may do something in one logical cluster, or over all.
+    pub(crate) fn authorize(
+        &self,
+        user: &UserInfo,
+        scope: &ClusterScope,
+        attributes: &Attributes<'_>,
+    ) -> Decision {
+        if matches!(attributes, Attributes::Path { verb: "get", path } if is_public(path)) {
+            return Decision::Allow(Grant::Always);
+        }
+        if let Some(home) = &user.home
+            && !matches!(scope, ClusterScope::One(cluster) if cluster == home)
+        {
+            return Decision::Deny(String::new());
+        }
+        if user.is_in(MASTERS) {
+            return Decision::Allow(Grant::Always);
+        }
+        Decision::Deny(String::new())
+    }
 
-    const SECRETS: Attributes<'_> = Attributes::Resource {
-        verb: "list",
-        group: "",
-        resource: "secrets",
-        name: "",
-        subresource: "",
-        namespace: "a",
-    };
-
-    #[test]
-    fn masters_may_everything_and_others_nothing() {
-        let admin = UserInfo::known("admin", &[MASTERS]);
-        let other = UserInfo::known("eve", &["system:master"]);
-        assert_eq!(authorize(&admin, &SECRETS), Decision::Allow);
-        let text = "User \"eve\" cannot list resource \"secrets\" in API group \"\" in the \
-                    namespace \"a\"";
-        assert_eq!(authorize(&other, &SECRETS), Decision::Deny(text.into()));
-        let status = Attributes::Resource {
-            verb: "update",
-            group: "g.io",
-            resource: "things",
-            name: "a",
-            subresource: "status",
+    /// Whether the caller may make a logical cluster: the verb `create` on `logicalclusters` in
+    /// `root`. The server's own are made by the server alone.
+    pub(crate) fn may_create(&self, user: &UserInfo, cluster: &ClusterName) -> bool {
+        if cluster.is_system() {
+            return false;
+        }
+        let attributes = Attributes::Resource {
+            verb: "create",
+            group: "core.kcp.io",
+            resource: "logicalclusters",
+            name: "",
+            subresource: "",
             namespace: "",
         };
-        let text = "User \"eve\" cannot update resource \"things/status\" in API group \"g.io\" \
-                    at the cluster scope";
-        assert_eq!(authorize(&other, &status), Decision::Deny(text.into()));
+        let root = ClusterScope::One(ClusterName::root());
+        self.authorize(user, &root, &attributes).is_allowed()
     }
 
-    #[test]
-    fn anybody_may_see_that_the_server_is_well() {
-        let anybody = UserInfo::anonymous();
-        let check = |verb: &str, path: &str, allowed: bool| {
-            let decision = authorize(&anybody, &Attributes::Path { verb, path });
-            assert_eq!(decision == Decision::Allow, allowed, "{verb} {path}");
-        };
-        for path in ["/healthz", "/livez", "/readyz", "/readyz/ping", "/version", "/version/"] {
-            check("get", path, true);
-            check("post", path, false);
+    /// What `user` may do in a namespace and outside of all, as the status of a
+    /// `SelfSubjectRulesReview`.
+    pub(crate) fn rules_status(
+        &self,
+        user: &UserInfo,
+        scope: &ClusterScope,
+        _namespace: &str,
+    ) -> Value {
+        let everything = Attributes::Path { verb: "*", path: "*" };
+        let all = self.authorize(user, scope, &everything).is_allowed();
+        let resources =
+            all.then(|| json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}));
+        let paths = all.then(|| json!({"verbs": ["*"], "nonResourceURLs": ["*"]}));
+        json!({
+            "resourceRules": Vec::from_iter(resources),
+            "nonResourceRules": Vec::from_iter(paths),
+            "incomplete": false,
+        })
+    }
+
+    /// As [`authorize`](Self::authorize), with a refusal as the answer to the request.
+    ///
+    /// # Errors
+    /// [`Reason::Forbidden`], in upstream's words.
+    pub(crate) fn permit(
+        &self,
+        user: &UserInfo,
+        scope: &ClusterScope,
+        attributes: &Attributes<'_>,
+    ) -> Result<Grant, Error> {
+        match self.authorize(user, scope, attributes) {
+            Decision::Allow(grant) => Ok(grant),
+            Decision::Deny(why) => Err(refused(user, attributes, &why)),
         }
-        for path in ["/", "/api", "/apis", "/metrics", "/healthzz", "/versions", "/openapi/v3", ""]
-        {
-            check("get", path, false);
+    }
+}
+
+/// The answer to a request that nothing allows.
+fn refused(user: &UserInfo, attributes: &Attributes<'_>, why: &str) -> Error {
+    let mut text = attributes.refusal(user);
+    if !why.is_empty() {
+        text.push_str(": ");
+        text.push_str(why);
+    }
+    match attributes {
+        Attributes::Resource { group, resource, name, .. } => {
+            Error::forbidden(&machinery::GroupResource::new(group, resource), name, &text)
         }
-        let denied = authorize(&anybody, &Attributes::Path { verb: "get", path: "/api" });
-        let text = "User \"system:anonymous\" cannot get path \"/api\"";
-        assert_eq!(denied, Decision::Deny(text.into()));
+        Attributes::Path { .. } => Error::new(Reason::Forbidden, format!("forbidden: {text}")),
+    }
+}
+
+// === impl Decision ===
+
+impl Decision {
+    /// Whether it may be done.
+    pub(crate) fn is_allowed(&self) -> bool {
+        matches!(self, Self::Allow(_))
+    }
+
+    /// Why, as reviews tell it; empty where there is nothing to say.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            Self::Allow(Grant::Always) => String::new(),
+            Self::Deny(why) => why.clone(),
+        }
     }
 }

@@ -26,7 +26,9 @@ use store::{Key, KeyPrefix};
 use super::guard::namespaces;
 use super::scale::scale_kind;
 use super::typing::Typing;
-use crate::admission::{Attributes, Hook, Hooks, Inputs, Matched, Objects, Operation, is_exempt};
+use crate::admission::{
+    Attributes, Caller, Hook, Hooks, Inputs, Matched, Objects, Operation, is_exempt,
+};
 use crate::registry::{Context, Error, Reason, Registry, Target, conversion};
 
 /// What there is to admit a request.
@@ -70,6 +72,15 @@ impl Registry {
         }
         let attributes = self.attributes(ctx, target, cluster, operation, dry_run);
         Some(Admission { attributes, mutating, validating, bindings })
+    }
+
+    /// The caller of a request, for expressions that ask what it may do.
+    fn caller(&self, attributes: &Attributes) -> Caller {
+        Caller {
+            user: attributes.user.clone(),
+            cluster: attributes.cluster.clone(),
+            authorizer: self.authorizer.clone(),
+        }
     }
 
     fn attributes(
@@ -323,7 +334,7 @@ impl Registry {
         let objects = self.as_seen(target, &kind, objects).await?;
         if !hook.conditions.is_empty() {
             let request = attributes.request(&resource, &kind);
-            let caller = crate::admission::Caller(attributes.user.clone());
+            let caller = self.caller(attributes);
             let inputs = Inputs {
                 object: objects.new.as_ref(),
                 old: objects.old.as_ref(),

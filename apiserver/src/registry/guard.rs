@@ -111,7 +111,7 @@ impl Registry {
         if cluster.is_system() {
             return Err(missing());
         }
-        if self.catalog.may_create_clusters(&ctx.user) { Ok(()) } else { Err(missing()) }
+        if self.catalog.may_create(&ctx.user, cluster) { Ok(()) } else { Err(missing()) }
     }
 }
 

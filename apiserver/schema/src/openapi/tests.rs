@@ -129,5 +129,13 @@ fn reviews_have_a_path_for_creation_only() {
     let document = document("authorization.k8s.io", "v1");
     let paths: Vec<&String> = document["paths"].as_object().unwrap().keys().collect();
     let root = "/apis/authorization.k8s.io/v1/";
-    assert_eq!(paths, [root, &format!("{root}selfsubjectaccessreviews")]);
+    let of = |plural: &str| format!("{root}{plural}");
+    let expected = [
+        root.to_owned(),
+        of("namespaces/{namespace}/localsubjectaccessreviews"),
+        of("selfsubjectaccessreviews"),
+        of("selfsubjectrulesreviews"),
+        of("subjectaccessreviews"),
+    ];
+    assert_eq!(paths, expected.iter().collect::<Vec<_>>());
 }

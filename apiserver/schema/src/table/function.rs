@@ -4,6 +4,7 @@ mod admission;
 mod event;
 mod network;
 mod pod;
+mod rbac;
 mod storage;
 mod workload;
 
@@ -45,6 +46,14 @@ pub enum Function {
     ApiServiceTarget,
     /// Whether an APIService is available, and if not, why.
     ApiServiceAvailable,
+    /// The role of a binding, as `ClusterRole/view`.
+    RoleRef,
+    /// The users among a binding's subjects.
+    SubjectUsers,
+    /// The groups among them.
+    SubjectGroups,
+    /// The ServiceAccounts among them, as `namespace/name`.
+    SubjectAccounts,
     /// How many of a pod's containers are ready, sidecars among them, as `1/2`.
     PodReady,
     /// A pod's state in one word, as `Running`, `CrashLoopBackOff` or `Init:1/2`.
@@ -179,6 +188,10 @@ impl Function {
                 }
             },
             Self::ApiServiceAvailable => admission::available(object),
+            Self::RoleRef => rbac::role_ref(object),
+            Self::SubjectUsers => rbac::subjects(object, "User"),
+            Self::SubjectGroups => rbac::subjects(object, "Group"),
+            Self::SubjectAccounts => rbac::subjects(object, "ServiceAccount"),
             _ => return None,
         })
     }

@@ -90,6 +90,12 @@ fn tables_as_upstream_prints() {
             // A controller had set the condition between the object's and the table's read.
             *expected.last_mut().unwrap() = json!("?");
         }
+        for (column, cell) in columns(def).iter().zip(&mut expected) {
+            if &*column.kind == "date" {
+                // Times of the recording are put to now, here as in the object.
+                *cell = json!(now().to_string());
+            }
+        }
         assert_eq!(row(def, &object, now()), expected, "{object}");
     }
 }

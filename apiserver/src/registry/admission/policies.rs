@@ -5,7 +5,7 @@ use serde_json::Value;
 use store::Key;
 
 use super::{Admission, of, refused};
-use crate::admission::{Action, Binding, Caller, Denial, Inputs, Matched, Objects, Policy};
+use crate::admission::{Action, Binding, Denial, Inputs, Matched, Objects, Policy};
 use crate::registry::{Context, Error, Reason, Registry, Target};
 
 /// A policy with the binding by which it is in force here.
@@ -86,7 +86,7 @@ impl Registry {
         let namespace = attributes.in_namespace.as_ref().filter(|_| !attributes.is_namespace());
         let namespace = namespace.map(|object| serde_json::from_slice::<Value>(&object.json()));
         let namespace = namespace.transpose().map_err(Error::internal)?;
-        let caller = Caller(attributes.user.clone());
+        let caller = self.caller(attributes);
         let mut denials = Vec::new();
         for params in &all {
             let inputs = Inputs {
