@@ -10,11 +10,11 @@ mod definition;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use machinery::ClusterName;
+use machinery::{ClusterName, GroupResource};
 use parking_lot::Mutex;
 use schema::Types;
 use schema::crd::CustomType;
-use schema::resource::{ResourceDef, Verb};
+use schema::resource::{Flag, ResourceDef, Verb};
 use store::KeyPrefix;
 use store::cache::{Cache, Object};
 
@@ -48,6 +48,15 @@ pub struct Served {
     pub resource: Arc<ResourceDef>,
     /// Its type, unless it is built in.
     pub custom: Option<Arc<CustomType>>,
+}
+
+/// A resource, and the version that its objects are stored in.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// The resource.
+    pub served: Served,
+    /// The version.
+    pub version: Arc<str>,
 }
 
 /// The resources of every logical cluster.
@@ -170,6 +179,50 @@ impl Catalog {
         served.then_some(Served { resource, custom: None })
     }
 
+    /// A resource of a logical cluster by its name alone, and the version that its objects are
+    /// stored in.
+    pub fn stored(&self, cluster: &ClusterName, name: &GroupResource) -> Option<Stored> {
+        let (group, plural) = (&*name.group, &*name.resource);
+        let builtin = self
+            .builtin(&ClusterScope::One(cluster.clone()))
+            .iter()
+            .find(|known| *known.group == *group && *known.plural == *plural);
+        if builtin.is_none_or(yields)
+            && let Some(custom) = self.custom_of(cluster, group, plural)
+        {
+            return Stored::custom(custom);
+        }
+        let resource = builtin?.clone();
+        let version = resource.storage_version()?.name.clone();
+        Some(Stored { served: Served { resource, custom: None }, version })
+    }
+
+    /// The resource whose objects are of that kind, if the logical cluster serves that version of
+    /// it.
+    pub fn of_kind(
+        &self,
+        cluster: &ClusterName,
+        group: &str,
+        version: &str,
+        kind: &str,
+    ) -> Option<Served> {
+        let scope = ClusterScope::One(cluster.clone());
+        let is = |def: &ResourceDef| {
+            *def.group == *group
+                && *def.kind == *kind
+                && !def.has(Flag::Virtual)
+                && def.version(version).is_some_and(|version| version.served)
+        };
+        // Nearly always the plural name follows from the kind, and then no list is put together.
+        let guess = plural_of(kind);
+        let found = self.find(&scope, group, version, &guess);
+        if let Some(found) = found.filter(|found| is(&found.resource)) {
+            return Some(found);
+        }
+        let plural = self.resources(&scope).iter().find(|def| is(def))?.plural.clone();
+        self.find(&scope, group, version, &plural).filter(|found| is(&found.resource))
+    }
+
     /// The custom type of a group and plural name in a logical cluster, or of any that serves the
     /// version.
     fn custom(
@@ -255,6 +308,33 @@ impl Catalog {
     fn exists(&self, cluster: &ClusterName) -> bool {
         self.cache.get(&record::key(cluster)).is_some()
     }
+}
+
+// === impl Stored ===
+
+impl Stored {
+    fn custom(custom: Arc<CustomType>) -> Option<Self> {
+        let first = custom.defs.first()?;
+        let version = first.storage_version()?.name.clone();
+        let serves = |def: &&Arc<ResourceDef>| served_version(def) == Some(&*version);
+        let resource = custom.defs.iter().find(serves).unwrap_or(first).clone();
+        Some(Self { served: Served { resource, custom: Some(custom) }, version })
+    }
+}
+
+/// The plural name that a kind most likely has, by upstream's rule.
+fn plural_of(kind: &str) -> String {
+    let mut plural = kind.to_ascii_lowercase();
+    match plural.pop() {
+        None => {}
+        Some('s') => plural.push_str("ses"),
+        Some('y') => plural.push_str("ies"),
+        Some(last) => {
+            plural.push(last);
+            plural.push('s');
+        }
+    }
+    plural
 }
 
 /// Whether a built-in resource is only there to be seen until the real one is imported.

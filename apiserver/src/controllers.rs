@@ -5,6 +5,8 @@
 
 mod content;
 mod defaults;
+mod fair;
+mod garbage;
 mod queue;
 mod types;
 
@@ -24,6 +26,8 @@ pub(crate) fn spawn(registry: &Arc<Registry>, tasks: &Tasks) {
     drop(tasks.spawn(info_span!("content"), deletion));
     let types = types::run(registry.clone(), stop.clone());
     drop(tasks.spawn(info_span!("types"), types));
+    let garbage = garbage::run(registry.clone(), stop.clone());
+    drop(tasks.spawn(info_span!("garbage"), garbage));
     let defaults = defaults::run(registry.clone(), stop.clone());
     drop(tasks.spawn(info_span!("defaults"), defaults));
 }

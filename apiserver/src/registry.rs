@@ -135,7 +135,7 @@ impl Registry {
     }
 
     /// The resource under whose keys objects are stored.
-    fn storage(resource: &ResourceDef) -> GroupResource {
+    pub(crate) fn storage(resource: &ResourceDef) -> GroupResource {
         match &resource.view_of {
             Some(view) => {
                 GroupResource { group: view.group.clone(), resource: view.plural.clone() }

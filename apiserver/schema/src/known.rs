@@ -21,7 +21,7 @@ use std::sync::{Arc, LazyLock};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::resource::{FieldSelector, Generation, NameRule};
+use crate::resource::{Deletion, FieldSelector, Generation, NameRule};
 use crate::table::Column;
 
 /// Facts of one resource.
@@ -52,6 +52,9 @@ pub struct KnownResource {
     /// has it: of most of these kinds the metadata, too, which custom resources never allow.
     #[serde(default = "status_and_metadata")]
     pub status_writes: Vec<Arc<str>>,
+    /// What becomes of dependents when a delete does not say.
+    #[serde(default)]
+    pub deletion: Deletion,
     /// The status of a new object.
     #[serde(default)]
     pub initial_status: Option<Arc<Value>>,

@@ -70,9 +70,25 @@ pub struct ResourceDef {
     /// What is said to every writer, as a Warning header.
     #[serde(default)]
     pub write_warning: Option<Arc<str>>,
+    /// What becomes of dependents when a delete does not say.
+    #[serde(default)]
+    pub deletion: Deletion,
     /// Properties that some resources have.
     #[serde(default)]
     pub flags: Vec<Flag>,
+}
+
+/// What becomes of the dependents of an object that is deleted without a `propagationPolicy`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Deletion {
+    /// They go after it.
+    #[default]
+    Background,
+    /// They lose their owner, as of the oldest versions of some kinds.
+    Orphan,
+    /// The kind has none: no policy means anything to it.
+    Plain,
 }
 
 /// One version of a resource.

@@ -1,7 +1,8 @@
 //! Delete: at once, or when the last finalizer has gone.
 
 use machinery::GroupResource;
-use machinery::meta::{FINALIZER_FOREGROUND, FINALIZER_ORPHAN, get_i64, set};
+use machinery::meta::{FINALIZER_FOREGROUND, FINALIZER_ORPHAN, get_i64, remove, set};
+use schema::resource::Deletion;
 use serde_json::json;
 use store::cache::Object;
 
@@ -46,8 +47,10 @@ impl Registry {
             self.check_preconditions(target, current, &options)?;
             self.check_unused(target, current)?;
             let view = self.view(&self.lens(target), current.clone()).await?;
-            let held = self.is_held(target, current, &options)?;
-            if held && current.header.is_deleting() {
+            let finalizers =
+                finalizers(target.resource.deletion, &current.header.finalizers, &options);
+            let held = self.is_held(target, current, &finalizers)?;
+            if held && current.header.is_deleting() && !finalizers.changed(target) {
                 return Ok(Deleted::Pending(view));
             }
             if let Some(mut admission) =
@@ -58,7 +61,8 @@ impl Registry {
                 self.mutate(ctx, target, &mut admission, &mut objects).await?;
                 self.judge(ctx, target, &mut admission, &objects).await?;
             }
-            let marked = if held { Some(self.marked(ctx, target, current)?) } else { None };
+            let marked =
+                if held { Some(self.marked(ctx, target, current, &finalizers)?) } else { None };
             let returned = strategy::of(&target.resource).returns_deleted();
             if options.dry_run {
                 return match marked {
@@ -155,16 +159,9 @@ impl Registry {
         &self,
         target: &Target,
         current: &Object,
-        options: &DeleteOptions,
+        finalizers: &Finalizers<'_>,
     ) -> Result<bool, Error> {
-        // Who asks for the background asks for no waiting on dependents.
-        let waits = |finalizer: &str| match options.propagation {
-            Some(Propagation::Background) => {
-                !matches!(finalizer, FINALIZER_ORPHAN | FINALIZER_FOREGROUND)
-            }
-            _ => true,
-        };
-        if current.header.finalizers.iter().any(|finalizer| waits(finalizer)) {
+        if !finalizers.is_empty() {
             return Ok(true);
         }
         let strategy = strategy::of(&target.resource);
@@ -180,8 +177,20 @@ impl Registry {
         ctx: &Context,
         target: &Target,
         current: &Object,
+        finalizers: &Finalizers<'_>,
     ) -> Result<bytes::Bytes, Error> {
         let mut value = super::commit::parse(current)?;
+        if finalizers.are_changed {
+            let path = ["metadata", "finalizers"];
+            if finalizers.is_empty() {
+                remove(&mut value, &path);
+            } else {
+                set(&mut value, &path, json!(finalizers.names().collect::<Vec<_>>()));
+            }
+        }
+        if current.header.is_deleting() {
+            return Ok(store::object::encode(&value));
+        }
         let now = machinery::time::Time::at(ctx.now).to_string();
         set(&mut value, &["metadata", "deletionTimestamp"], json!(now));
         strategy::of(&target.resource).begin_delete(&mut value);
@@ -197,3 +206,56 @@ impl Registry {
         Ok(store::object::encode(&value))
     }
 }
+
+/// The finalizers of an object once its deletion has begun.
+#[derive(Debug)]
+struct Finalizers<'o> {
+    others: Vec<&'o str>,
+    propagation: Option<&'static str>,
+    are_changed: bool,
+}
+
+/// Which finalizers a delete leaves on an object. Upstream's order: what the kind forbids, what
+/// the options say, what stands on the object, what the kind does by default.
+fn finalizers<'o>(
+    deletion: Deletion,
+    present: &'o [Box<str>],
+    options: &DeleteOptions,
+) -> Finalizers<'o> {
+    let has = |name: &str| present.iter().any(|present| **present == *name);
+    let propagation = match (deletion, options.propagation) {
+        (Deletion::Plain, _) | (_, Some(Propagation::Background)) => None,
+        (_, Some(Propagation::Orphan)) => Some(FINALIZER_ORPHAN),
+        (_, Some(Propagation::Foreground)) => Some(FINALIZER_FOREGROUND),
+        (_, None) if has(FINALIZER_ORPHAN) => Some(FINALIZER_ORPHAN),
+        (_, None) if has(FINALIZER_FOREGROUND) => Some(FINALIZER_FOREGROUND),
+        (Deletion::Orphan, None) => Some(FINALIZER_ORPHAN),
+        (Deletion::Background, None) => None,
+    };
+    let ours = |name: &&str| matches!(*name, FINALIZER_ORPHAN | FINALIZER_FOREGROUND);
+    let names = present.iter().map(|name| &**name);
+    let others = names.clone().filter(|name| !ours(name)).collect();
+    let are_changed = names.filter(ours).ne(propagation);
+    Finalizers { others, propagation, are_changed }
+}
+
+// === impl Finalizers ===
+
+impl<'o> Finalizers<'o> {
+    fn is_empty(&self) -> bool {
+        self.others.is_empty() && self.propagation.is_none()
+    }
+
+    fn names(&self) -> impl Iterator<Item = &'o str> + use<'o, '_> {
+        self.others.iter().copied().chain(self.propagation)
+    }
+
+    /// Whether a further delete changes what keeps an object that is being deleted. Of kinds that
+    /// are emptied first, nothing changes any more.
+    fn changed(&self, target: &Target) -> bool {
+        self.are_changed && !strategy::of(&target.resource).is_marked_first()
+    }
+}
+
+#[cfg(test)]
+mod tests;

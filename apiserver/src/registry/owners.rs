@@ -1,9 +1,105 @@
-//! Owner references that are given twice.
+//! Owner references: those that are given twice, and what the collector does to them.
 
-use machinery::meta::get_str;
+use machinery::meta::{get_str, remove, set};
 use serde_json::Value;
+use store::Key;
+use store::cache::Object;
 
-use crate::registry::Context;
+use super::managed::{Tracking, manager};
+use crate::registry::{ClusterScope, Context, Error, Reason, Registry, Target, WriteOptions};
+
+impl Registry {
+    /// What a request about the stored object at `key` is addressed to, in the version that it is
+    /// stored in. `None` while its logical cluster doesn't serve its type.
+    pub(crate) fn target_of(&self, key: &Key) -> Option<Target> {
+        let object = key.object();
+        let stored = self.catalog.stored(&object.cluster, &key.resource())?;
+        Some(Target {
+            cluster: ClusterScope::One(object.cluster),
+            resource: stored.served.resource,
+            custom: stored.served.custom,
+            version: stored.version,
+            namespace: object.namespace,
+            name: object.name,
+            subresource: "".into(),
+        })
+    }
+
+    /// The `resourceVersion` of an object.
+    pub(crate) fn version_of(&self, object: &Object) -> String {
+        self.versions.format(object.revision)
+    }
+
+    /// Changes the owner references of the object with this UID; `change` says of each whether it
+    /// stays. Nothing happens to an object that has gone or been made anew.
+    pub(crate) async fn change_owners(
+        &self,
+        ctx: &Context,
+        target: &Target,
+        uid: &str,
+        change: impl Fn(&mut Value) -> bool,
+    ) -> Result<(), Error> {
+        self.change_metadata(ctx, target, uid, "ownerReferences", change).await
+    }
+
+    /// Takes a finalizer off the object with this UID.
+    pub(crate) async fn remove_finalizer(
+        &self,
+        ctx: &Context,
+        target: &Target,
+        uid: &str,
+        finalizer: &str,
+    ) -> Result<(), Error> {
+        let others = |name: &mut Value| name.as_str() != Some(finalizer);
+        self.change_metadata(ctx, target, uid, "finalizers", others).await
+    }
+
+    async fn change_metadata(
+        &self,
+        ctx: &Context,
+        target: &Target,
+        uid: &str,
+        list: &str,
+        change: impl Fn(&mut Value) -> bool,
+    ) -> Result<(), Error> {
+        let manager = manager(ctx, &WriteOptions::default());
+        let change = |old: &Value| {
+            if get_str(old, &["metadata", "uid"]) != Some(uid) {
+                return Err(Error::not_found(
+                    &Self::group_resource(&target.resource),
+                    &target.name,
+                ));
+            }
+            let mut new = old.clone();
+            let path = ["metadata", list];
+            let items = remove(&mut new, &path);
+            let mut items = items.as_ref().and_then(Value::as_array).cloned().unwrap_or_default();
+            items.retain_mut(&change);
+            if !items.is_empty() {
+                set(&mut new, &path, Value::Array(items));
+            }
+            Ok(new)
+        };
+        let tracking = Tracking::By(&manager);
+        match self.transform(ctx, target, false, false, tracking, change).await {
+            Err(error) if error.reason() == Reason::NotFound => Ok(()),
+            changed => changed.map(|_| ()),
+        }
+    }
+
+    /// Whether the store itself has an object with this UID at `key`. `None` when it has something
+    /// there that can't be read.
+    pub(crate) async fn is_stored_as(&self, key: &Key, uid: &str) -> Result<Option<bool>, Error> {
+        let Some(record) = self.store.get(key).await.map_err(Error::internal)? else {
+            return Ok(Some(false));
+        };
+        if record.value.is_empty() {
+            return Ok(Some(false));
+        }
+        let header = machinery::meta::Header::scan(&record.value);
+        Ok(header.ok().map(|header| *header.uid == *uid))
+    }
+}
 
 /// Keeps the first of equal owner references, and warns about the others. `patched` says whether
 /// they stand in the outcome of a patch, for which upstream has words of its own.

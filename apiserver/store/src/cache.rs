@@ -169,6 +169,12 @@ impl Cache {
         Listed { objects, revision: inner.state.revision(), remaining }
     }
 
+    /// The next stored objects of all resources after `after`, in key order, at most `limit`. Each
+    /// call is of another revision.
+    pub fn scan(&self, after: Option<&Key>, limit: usize) -> Vec<Arc<Object>> {
+        self.inner.read().state.scan(after, limit)
+    }
+
     /// As [`Cache::list`], as it was at `at`, from memory or else from the store's history.
     ///
     /// # Errors

@@ -64,7 +64,12 @@ impl Hub {
     pub(crate) async fn start_with(with: impl FnOnce(Builder) -> Builder) -> Self {
         let store = store::MemoryStore::new(store::memory::Options::default());
         let server = with(Server::builder(store).admin_token(TOKEN));
-        Self { running: server.start().await.unwrap() }
+        Self::of(server.start().await.unwrap())
+    }
+
+    /// A server that runs already, with that token.
+    pub(crate) fn of(running: Running) -> Self {
+        Self { running }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

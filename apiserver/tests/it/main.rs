@@ -12,6 +12,7 @@ mod conversion;
 mod crash;
 mod discovery;
 mod forms;
+mod garbage;
 mod hook;
 mod hostile;
 mod objects;

@@ -258,6 +258,7 @@ impl Shared<'_> {
             view_of: None,
             initial_status: known.and_then(|known| known.initial_status.clone()),
             write_warning: None,
+            deletion: known.map(|known| known.deletion).unwrap_or_default(),
             flags: Vec::new(),
         }
     }

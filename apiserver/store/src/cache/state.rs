@@ -163,6 +163,14 @@ impl State {
         slots.map(|(key, object)| (key.clone(), object.revision)).collect()
     }
 
+    /// The next stored objects of all resources, without counting those that follow.
+    pub(super) fn scan(&self, after: Option<&Key>, limit: usize) -> Vec<Arc<Object>> {
+        let stored =
+            |object: &&Arc<Object>| object.origin == Origin::Stored && !is_tombstone(object);
+        let slots = under(&self.slots, &KeyPrefix::everything(), after);
+        slots.map(|(_, object)| object).filter(stored).take(limit).cloned().collect()
+    }
+
     pub(super) fn tombstones(&self) -> Vec<Key> {
         let hidden = |object: &Object| is_tombstone(object) && object.origin == Origin::Stored;
         let slots = self.slots.iter().filter(|(_, object)| hidden(object));
