@@ -9,6 +9,7 @@ mod criteria;
 mod declared;
 mod expression;
 mod hook;
+mod mutation;
 mod policy;
 mod rules;
 
@@ -21,7 +22,8 @@ use store::cache::Object;
 pub(crate) use criteria::Matched;
 pub(crate) use expression::{Caller, Inputs};
 pub(crate) use hook::{Hook, Hooks};
-pub(crate) use policy::{Action, Binding, Denial, Policy};
+pub(crate) use mutation::Patch;
+pub(crate) use policy::{Action, Binding, Denial, Policy, PolicyKind};
 
 use crate::auth::UserInfo;
 

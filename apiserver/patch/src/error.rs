@@ -14,6 +14,10 @@ pub enum PatchError {
     /// an error in our request" and keeps the cause to itself; this text names it.
     #[error("{0}")]
     Failed(String),
+    /// A `test` fails: the document is not what the patch is for. For most callers as
+    /// [`Failed`](Self::Failed).
+    #[error("{0}")]
+    TestFailed(String),
     /// The patch and the document can't be merged under the schema: a list item without its merge
     /// key, elements of different types, a field that the type lacks.
     ///

@@ -12,6 +12,7 @@
 
 use std::io;
 
+use machinery::field::go_quote;
 use serde_json::{Map, Value};
 
 use crate::depth::{MAX_DEPTH, is_too_deep, measure};
@@ -37,7 +38,7 @@ const MAX_WORK: u64 = 1 << 26;
 /// # Errors
 /// [`PatchError::Malformed`] when the patch is no list of operations,
 /// [`PatchError::TooManyOperations`] above [`MAX_OPERATIONS`], [`PatchError::Failed`] when a path is
-/// missing or a `test` fails, [`PatchError::TooLarge`] above the budgets. After an error `doc` may
+/// missing, [`PatchError::TestFailed`] when a `test` fails, [`PatchError::TooLarge`] above the budgets. After an error `doc` may
 /// be patched in part and is to be thrown away.
 pub fn apply(doc: &mut Value, patch: &Value, max_copied: usize) -> Result<(), PatchError> {
     let operations = match patch {
@@ -87,9 +88,24 @@ impl Run<'_> {
             Kind::Add => {
                 let path = operation.path()?;
                 self.check_depth(path, operation.value())?;
-                self.insert(path, operation.value().clone())
+                let added = self.insert(path, operation.value().clone());
+                added.map_err(|fault| match fault {
+                    Fault::Missing => failed(format!(
+                        "add operation does not apply: doc is missing path: \"{path}\": {MISSING}"
+                    )),
+                    fault => fault.told(&format!("error in add for path: '{path}'")),
+                })
             }
-            Kind::Remove => self.remove(operation.path()?).map(drop),
+            Kind::Remove => {
+                let path = operation.path()?;
+                let removed = self.remove(path).map(drop);
+                removed.map_err(|fault| match fault {
+                    Fault::Missing => failed(format!(
+                        "remove operation does not apply: doc is missing path: \"{path}\": {MISSING}"
+                    )),
+                    fault => fault.told(&format!("error in remove for path: '{path}'")),
+                })
+            }
             Kind::Replace => self.replace(operation.path()?, operation.value()),
             Kind::Move => self.shift(operation.from()?, operation.path()?),
             Kind::Copy => self.copy(operation.from()?, operation.path()?),
@@ -98,7 +114,7 @@ impl Run<'_> {
         }
     }
 
-    fn insert(&mut self, path: &str, value: Value) -> Result<(), PatchError> {
+    fn insert(&mut self, path: &str, value: Value) -> Result<(), Fault> {
         let (container, key) = locate_mut(self.doc, path)?;
         match container {
             Value::Object(fields) => {
@@ -109,21 +125,23 @@ impl Run<'_> {
                 spend(&mut self.work_left, items.len() - at)?;
                 items.insert(at, value);
             }
-            _ => return Err(missing(path)),
+            _ => return Err(Fault::Missing),
         }
         Ok(())
     }
 
-    fn remove(&mut self, path: &str) -> Result<Value, PatchError> {
+    fn remove(&mut self, path: &str) -> Result<Value, Fault> {
         let (container, key) = locate_mut(self.doc, path)?;
         match container {
-            Value::Object(fields) => fields.remove(&key).ok_or_else(|| missing(path)),
+            Value::Object(fields) => fields.remove(&key).ok_or_else(|| {
+                Fault::At(format!("Unable to remove nonexistent key: {key}: {MISSING}"))
+            }),
             Value::Array(items) => {
                 let at = index(&key, items.len())?;
                 spend(&mut self.work_left, items.len() - at)?;
                 Ok(items.remove(at))
             }
-            _ => Err(missing(path)),
+            _ => Err(Fault::Missing),
         }
     }
 
@@ -136,33 +154,57 @@ impl Run<'_> {
             *self.doc = value.clone();
             return Ok(());
         }
-        let (container, key) = locate_mut(self.doc, path)?;
+        let absent = |what: &str| {
+            failed(format!(
+                "replace operation does not apply: doc is missing {what}: {path}: {MISSING}"
+            ))
+        };
+        let (container, key) = locate_mut(self.doc, path).map_err(|_| absent("path"))?;
         match container {
             Value::Object(fields) => {
                 fields.insert(key, value.clone());
             }
             Value::Array(items) => {
-                let at = index(&key, items.len())?;
+                let at = index(&key, items.len()).map_err(|_| absent("key"))?;
                 items[at] = value.clone();
             }
-            _ => return Err(missing(path)),
+            _ => return Err(absent("path")),
         }
         Ok(())
     }
 
     fn shift(&mut self, from: &str, path: &str) -> Result<(), PatchError> {
-        let value = self.remove(from)?;
+        let value = self.remove(from).map_err(|fault| match fault {
+            Fault::Missing => failed(format!(
+                "move operation does not apply: doc is missing from path: {from}: {MISSING}"
+            )),
+            fault => {
+                let key = split(from).map(|(_, key)| unescape(key)).unwrap_or_default();
+                fault.told(&format!("error in move for path: '{key}'"))
+            }
+        })?;
         if segments(path) > segments(from) {
             let (depth, visited) = measure(&value, MAX_DEPTH);
             let visited = usize::try_from(visited).unwrap_or(usize::MAX);
-            spend(&mut self.work_left, visited)?;
+            spend(&mut self.work_left, visited).map_err(|fault| fault.told("error in move"))?;
             check_depth(path, depth)?;
         }
-        self.insert(path, value)
+        self.insert(path, value).map_err(|fault| match fault {
+            Fault::Missing => failed(format!(
+                "move operation does not apply: doc is missing destination path: {path}: {MISSING}"
+            )),
+            fault => fault.told(&format!("error in move for path: '{path}'")),
+        })
     }
 
     fn copy(&mut self, from: &str, path: &str) -> Result<(), PatchError> {
-        let value = get(self.doc, from)?.unwrap_or(&Value::Null);
+        let found = get(self.doc, from).map_err(|fault| match fault {
+            Fault::Missing => failed(format!(
+                "copy operation does not apply: doc is missing from path: {from}: {MISSING}"
+            )),
+            fault => fault.told(&format!("error in copy for from: '{from}'")),
+        })?;
+        let value = found.unwrap_or(&Value::Null);
         let mut counter = Counter { left: self.copied_left };
         if serde_json::to_writer(&mut counter, value).is_err() {
             let text = "the copy operations of the JSON patch add more than the server allows";
@@ -171,22 +213,62 @@ impl Run<'_> {
         self.copied_left = counter.left;
         let value = value.clone();
         self.check_depth(path, &value)?;
-        self.insert(path, value)
+        self.insert(path, value).map_err(|fault| match fault {
+            Fault::Missing => failed(format!(
+                "copy operation does not apply: doc is missing destination path: {path}: {MISSING}"
+            )),
+            fault => fault.told("error while adding value during copy"),
+        })
     }
 
     fn test(&self, path: &str, expected: &Value) -> Result<(), PatchError> {
-        let found =
-            if path.is_empty() { &*self.doc } else { get(self.doc, path)?.unwrap_or(&Value::Null) };
+        let found = if path.is_empty() {
+            &*self.doc
+        } else {
+            let found = get(self.doc, path).map_err(|fault| match fault {
+                Fault::Missing => failed(format!(
+                    "test operation does not apply: is missing path: {path}: {MISSING}"
+                )),
+                fault => fault.told(&format!("error in test for path: '{path}'")),
+            })?;
+            found.unwrap_or(&Value::Null)
+        };
         if found == expected {
             Ok(())
         } else {
-            Err(failed(format!("testing value {path} failed: test failed")))
+            Err(PatchError::TestFailed(format!("testing value {path} failed: test failed")))
         }
     }
 
     /// Refuses to place `value` at `path` when the document would nest too deeply.
     fn check_depth(&self, path: &str, value: &Value) -> Result<(), PatchError> {
         check_depth(path, measure(value, MAX_DEPTH).0)
+    }
+}
+
+/// Why a place can't be reached or changed; what was meant to be done there is said by the caller.
+enum Fault {
+    /// Nothing holds it.
+    Missing,
+    /// What holds it has no such place.
+    At(String),
+    /// It would cost too much.
+    Costly(PatchError),
+}
+
+/// How upstream says that something is not there.
+const MISSING: &str = "missing value";
+
+// === impl Fault ===
+
+impl Fault {
+    /// The error of an operation.
+    fn told(self, doing: &str) -> PatchError {
+        match self {
+            Self::Missing => failed(format!("{doing}: {MISSING}")),
+            Self::At(why) => failed(format!("{doing}: {why}")),
+            Self::Costly(error) => error,
+        }
     }
 }
 
@@ -218,20 +300,20 @@ fn check_depth(path: &str, depth: usize) -> Result<(), PatchError> {
     Ok(())
 }
 
-fn spend(left: &mut u64, items: usize) -> Result<(), PatchError> {
+fn spend(left: &mut u64, items: usize) -> Result<(), Fault> {
     match left.checked_sub(items as u64) {
         Some(rest) => *left = rest,
         None => {
             let text = "the JSON patch moves more list items than the server allows";
-            return Err(PatchError::TooLarge(text.into()));
+            return Err(Fault::Costly(PatchError::TooLarge(text.into())));
         }
     }
     Ok(())
 }
 
 /// The container that holds the place `path`, and the place's name in it.
-fn locate_mut<'d>(doc: &'d mut Value, path: &str) -> Result<(&'d mut Value, String), PatchError> {
-    let (parents, key) = split(path).ok_or_else(|| missing(path))?;
+fn locate_mut<'d>(doc: &'d mut Value, path: &str) -> Result<(&'d mut Value, String), Fault> {
+    let (parents, key) = split(path).ok_or(Fault::Missing)?;
     let mut at = doc;
     for part in parents.into_iter().flat_map(|parents| parents.split('/')) {
         let next = match at {
@@ -241,26 +323,26 @@ fn locate_mut<'d>(doc: &'d mut Value, path: &str) -> Result<(&'d mut Value, Stri
             }
             _ => None,
         };
-        at = next.ok_or_else(|| missing(path))?;
+        at = next.ok_or(Fault::Missing)?;
     }
     Ok((at, unescape(key)))
 }
 
 /// The value at `path`; `None` when it is a field that its object lacks.
-fn get<'d>(doc: &'d Value, path: &str) -> Result<Option<&'d Value>, PatchError> {
-    let (parents, key) = split(path).ok_or_else(|| missing(path))?;
+fn get<'d>(doc: &'d Value, path: &str) -> Result<Option<&'d Value>, Fault> {
+    let (parents, key) = split(path).ok_or(Fault::Missing)?;
     let mut at = doc;
     for part in parents.into_iter().flat_map(|parents| parents.split('/')) {
-        at = step(at, &unescape(part)).ok().flatten().ok_or_else(|| missing(path))?;
+        at = step(at, &unescape(part)).ok().flatten().ok_or(Fault::Missing)?;
     }
     step(at, &unescape(key))
 }
 
-fn step<'d>(container: &'d Value, key: &str) -> Result<Option<&'d Value>, PatchError> {
+fn step<'d>(container: &'d Value, key: &str) -> Result<Option<&'d Value>, Fault> {
     match container {
         Value::Object(fields) => Ok(fields.get(key)),
         Value::Array(items) => Ok(Some(&items[index(key, items.len())?])),
-        _ => Err(missing(key)),
+        _ => Err(Fault::Missing),
     }
 }
 
@@ -283,19 +365,18 @@ fn unescape(part: &str) -> String {
 }
 
 /// The position that `key` names among `len`; negative ones count from the end.
-fn index(key: &str, len: usize) -> Result<usize, PatchError> {
-    let invalid = || failed(format!("Unable to access invalid index: {key}"));
-    let at: i64 = key.parse().map_err(|_| invalid())?;
+fn index(key: &str, len: usize) -> Result<usize, Fault> {
+    let invalid =
+        || Fault::At(format!("Unable to access invalid index: {key}: invalid index referenced"));
+    let at: i64 = key.parse().map_err(|_| {
+        Fault::At(format!("strconv.Atoi: parsing {}: invalid syntax", go_quote(key)))
+    })?;
     let at = if at < 0 {
         len.checked_add_signed(isize::try_from(at).map_err(|_| invalid())?)
     } else {
         usize::try_from(at).ok()
     };
     at.filter(|at| *at < len).ok_or_else(invalid)
-}
-
-fn missing(path: &str) -> PatchError {
-    failed(format!("doc is missing path: \"{path}\": missing value"))
 }
 
 fn failed(text: String) -> PatchError {

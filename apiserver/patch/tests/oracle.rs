@@ -110,7 +110,7 @@ fn outcome(answer: &Value) -> String {
     let (class, text) =
         match run(answer["type"].as_str().unwrap(), &answer["doc"], &answer["patch"]) {
             Ok(result) => return result.to_string(),
-            Err(PatchError::Failed(_)) => return "failed".to_owned(),
+            Err(PatchError::Failed(_) | PatchError::TestFailed(_)) => return "failed".to_owned(),
             Err(PatchError::Malformed(text)) => ("malformed", text),
             Err(PatchError::Unmergeable(text)) => ("other", text),
             Err(other) => return format!("{other:?}"),

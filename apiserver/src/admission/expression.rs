@@ -31,6 +31,8 @@ pub(super) const OUT_OF_BUDGET: &str =
 pub(super) struct Sees {
     pub(super) params: bool,
     pub(super) authorizer: bool,
+    /// Whether it may make patches of objects.
+    pub(super) patches: bool,
 }
 
 /// The declarations of variables, in the order of [`Inputs::values`].
@@ -134,7 +136,8 @@ impl Scope {
         }
         let object = ObjectType::new("kubernetes.variables", self.fields());
         variables.push(("variables", DeclType::object(Arc::new(object), 2)));
-        Env::new(variables)
+        let env = Env::new(variables);
+        if self.sees.patches { env.with_patches() } else { env }
     }
 
     /// Compiles an expression, whose value must be of one of some types; of any if none are given.
@@ -216,7 +219,7 @@ impl Expression {
 impl Conditions {
     pub(super) fn of_webhook(conditions: &[Value], ignores_failure: bool) -> Self {
         Self::new(
-            &Scope::new(Sees { params: false, authorizer: true }),
+            &Scope::new(Sees { params: false, authorizer: true, patches: false }),
             conditions,
             ignores_failure,
         )

@@ -1,4 +1,4 @@
-//! ValidatingAdmissionPolicies: compiled once for each distinct content, and what they decide.
+//! Admission policies: compiled once for each distinct content, and what validating ones decide.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Weak};
@@ -11,6 +11,7 @@ use store::cache::Object;
 
 use super::criteria::Criteria;
 use super::expression::{Conditions, Expression, Inputs, OF_POLICY, Scope, Sees};
+use super::mutation::Mutation;
 use super::{items, text};
 use crate::registry::Reason;
 
@@ -24,10 +25,22 @@ pub(crate) struct Policy {
     /// `apiVersion` and `kind` of its parameters.
     pub(crate) param_kind: Option<(String, String)>,
     pub(crate) ignores_failure: bool,
-    conditions: Conditions,
-    variables: Vec<(String, Expression)>,
+    pub(super) conditions: Conditions,
+    pub(super) variables: Vec<(String, Expression)>,
     validations: Vec<Validation>,
     audits: Vec<Audit>,
+    pub(super) mutations: Vec<Mutation>,
+    /// Whether it is asked again when the object changes after it.
+    pub(crate) again: bool,
+}
+
+/// Which of the two kinds a policy is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PolicyKind {
+    /// A ValidatingAdmissionPolicy.
+    Validating,
+    /// A MutatingAdmissionPolicy.
+    Mutating,
 }
 
 #[derive(Debug)]
@@ -78,21 +91,21 @@ static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
 
 impl Policy {
     /// The policy of a stored object, compiled at its first use.
-    pub(crate) fn of(object: &Arc<Object>) -> Option<Arc<Self>> {
+    pub(crate) fn of(object: &Arc<Object>, kind: PolicyKind) -> Option<Arc<Self>> {
         let read = || -> Arc<dyn std::any::Any + Send + Sync> {
             let value = serde_json::from_slice::<Value>(&object.json()).unwrap_or_default();
-            Arc::new(Self::compiled(value.get("spec").unwrap_or(&Value::Null)))
+            Arc::new(Self::compiled(value.get("spec").unwrap_or(&Value::Null), kind))
         };
         let derived = object.derived.get_or_init(read);
         derived.downcast_ref::<Arc<Self>>().cloned()
     }
 
-    fn compiled(spec: &Value) -> Arc<Self> {
-        let identity: [u8; 32] = Sha256::digest(spec.to_string()).into();
+    fn compiled(spec: &Value, kind: PolicyKind) -> Arc<Self> {
+        let identity: [u8; 32] = Sha256::digest(format!("{kind:?} {spec}")).into();
         if let Some(found) = KNOWN.lock().get(&identity).and_then(Weak::upgrade) {
             return found;
         }
-        let made = Arc::new(Self::new(spec));
+        let made = Arc::new(Self::new(spec, kind));
         let mut known = KNOWN.lock();
         if known.len() >= 64 && known.len() == known.capacity() {
             known.retain(|_, policy| policy.strong_count() > 0);
@@ -101,11 +114,11 @@ impl Policy {
         made
     }
 
-    fn new(spec: &Value) -> Self {
+    fn new(spec: &Value, kind: PolicyKind) -> Self {
         let param_kind = spec.get("paramKind").filter(|kind| kind.is_object());
         let params = param_kind.is_some();
         let ignores_failure = text(spec, "failurePolicy") == "Ignore";
-        let mut scope = Scope::new(Sees { params, authorizer: true });
+        let mut scope = Scope::new(Sees { params, authorizer: true, patches: false });
         let mut variables = Vec::new();
         for variable in items(spec, "variables") {
             let expression = scope.compile(text(variable, "expression"), &[]);
@@ -113,21 +126,25 @@ impl Policy {
             variables.push((text(variable, "name").to_owned(), expression));
         }
         // Upstream lets neither messages nor annotations ask what a user may do.
-        let plain = scope.seeing(Sees { params, authorizer: false });
-        let validations = items(spec, "validations").iter().map(|validation| Validation {
-            expression: scope.compile(text(validation, "expression"), &[Type::Bool]),
-            message: text(validation, "message").trim().to_owned(),
-            message_expression: Some(text(validation, "messageExpression"))
-                .filter(|text| !text.is_empty())
-                .map(|text| plain.compile(text, &[Type::String])),
-            reason: match text(validation, "reason") {
-                "Forbidden" => Reason::Forbidden,
-                "Unauthorized" => Reason::Unauthorized,
-                "RequestEntityTooLarge" => Reason::RequestEntityTooLarge,
-                _ => Reason::Invalid,
-            },
-        });
-        let audits = items(spec, "auditAnnotations").iter().map(|audit| Audit {
+        let plain = scope.seeing(Sees { params, authorizer: false, patches: false });
+        let only = |wanted: PolicyKind, field: &str| {
+            if kind == wanted { items(spec, field) } else { &[] }
+        };
+        let validations =
+            only(PolicyKind::Validating, "validations").iter().map(|validation| Validation {
+                expression: scope.compile(text(validation, "expression"), &[Type::Bool]),
+                message: text(validation, "message").trim().to_owned(),
+                message_expression: Some(text(validation, "messageExpression"))
+                    .filter(|text| !text.is_empty())
+                    .map(|text| plain.compile(text, &[Type::String])),
+                reason: match text(validation, "reason") {
+                    "Forbidden" => Reason::Forbidden,
+                    "Unauthorized" => Reason::Unauthorized,
+                    "RequestEntityTooLarge" => Reason::RequestEntityTooLarge,
+                    _ => Reason::Invalid,
+                },
+            });
+        let audits = only(PolicyKind::Validating, "auditAnnotations").iter().map(|audit| Audit {
             value: plain.compile(text(audit, "valueExpression"), &[Type::String, Type::Null]),
         });
         Self {
@@ -141,6 +158,11 @@ impl Policy {
             conditions: Conditions::new(&scope, items(spec, "matchConditions"), ignores_failure),
             validations: validations.collect(),
             audits: audits.collect(),
+            mutations: Mutation::all(
+                &scope.seeing(Sees { params, authorizer: true, patches: true }),
+                only(PolicyKind::Mutating, "mutations"),
+            ),
+            again: text(spec, "reinvocationPolicy") == "IfNeeded",
             variables,
         }
     }
@@ -239,6 +261,10 @@ impl Policy {
         for (index, audit) in self.audits.iter().enumerate() {
             look(format!("auditAnnotations[{index}].valueExpression"), &audit.value);
         }
+        for (index, mutation) in self.mutations.iter().enumerate() {
+            let field = mutation.field();
+            look(format!("mutations[{index}].{field}.expression"), mutation.expression());
+        }
         for (index, expression) in self.conditions.expressions().enumerate() {
             look(format!("matchConditions[{index}].expression"), expression);
         }
@@ -246,8 +272,8 @@ impl Policy {
     }
 
     /// What does not compile of a policy's spec.
-    pub(crate) fn problems_of(spec: &Value) -> Vec<(String, String, String)> {
-        Self::compiled(spec).problems()
+    pub(crate) fn problems_of(spec: &Value, kind: PolicyKind) -> Vec<(String, String, String)> {
+        Self::compiled(spec, kind).problems()
     }
 }
 

@@ -1,9 +1,10 @@
 //! Admission of writes: the webhooks and policies of a logical cluster meet its objects.
 //!
 //! # Flow
-//! What changes comes first, in the order of the configurations' names, and again if one of a later
-//! place has changed the object; the object is then judged by its type and kind; what only judges
-//! comes last, on the object as it will be stored: policies, then webhooks, all at once.
+//! What changes comes first: policies, then webhooks, each in the order of their names; and once more
+//! those that want it when something has changed the object after them. The object is then judged
+//! by its type and kind; what only judges comes last, on the object as it will be stored: policies,
+//! then webhooks, all at once.
 //!
 //! # Guarantees
 //! - Only configurations of the logical cluster of the request are looked at.
@@ -11,10 +12,11 @@
 //!   on its own behalf.
 
 mod calls;
+mod mutating;
+mod mutators;
 mod params;
 mod policies;
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
 use machinery::meta::get_str;
@@ -38,6 +40,8 @@ pub(super) struct Admission {
     mutating: Vec<Arc<Object>>,
     validating: Vec<Arc<Object>>,
     bindings: Vec<Arc<Object>>,
+    /// Bindings of policies that change objects.
+    mutators: Vec<Arc<Object>>,
 }
 
 static MUTATING: LazyLock<GroupResource> = LazyLock::new(|| of("mutatingwebhookconfigurations"));
@@ -45,6 +49,7 @@ static VALIDATING: LazyLock<GroupResource> =
     LazyLock::new(|| of("validatingwebhookconfigurations"));
 static BINDINGS: LazyLock<GroupResource> =
     LazyLock::new(|| of("validatingadmissionpolicybindings"));
+static MUTATORS: LazyLock<GroupResource> = LazyLock::new(|| of("mutatingadmissionpolicybindings"));
 
 fn of(plural: &str) -> GroupResource {
     GroupResource::new("admissionregistration.k8s.io", plural)
@@ -66,12 +71,13 @@ impl Registry {
         let all = |resource: &GroupResource| {
             self.cache.list(&KeyPrefix::cluster(resource, cluster), None, 0).objects
         };
-        let (mutating, validating, bindings) = (all(&MUTATING), all(&VALIDATING), all(&BINDINGS));
-        if mutating.is_empty() && validating.is_empty() && bindings.is_empty() {
+        let [mutating, validating, bindings, mutators] =
+            [&MUTATING, &VALIDATING, &BINDINGS, &MUTATORS].map(|resource| all(resource));
+        if [&mutating, &validating, &bindings, &mutators].iter().all(|list| list.is_empty()) {
             return None;
         }
         let attributes = self.attributes(ctx, target, cluster, operation, dry_run);
-        Some(Admission { attributes, mutating, validating, bindings })
+        Some(Admission { attributes, mutating, validating, bindings, mutators })
     }
 
     /// The caller of a request, for expressions that ask what it may do.
@@ -182,108 +188,6 @@ impl Registry {
         self.converted(to, stored, kind)
     }
 
-    /// Lets webhooks change an object. It is complete, and of the request's version.
-    ///
-    /// # Errors
-    /// The refusal of a webhook, or that one could not be asked.
-    pub(super) async fn mutate(
-        &self,
-        ctx: &Context,
-        target: &Target,
-        admission: &mut Admission,
-        objects: &mut Objects,
-    ) -> Result<(), Error> {
-        if admission.mutating.is_empty() {
-            return Ok(());
-        }
-        admission.name_it(objects);
-        let configurations: Vec<_> = admission.mutating.iter().filter_map(Hooks::of).collect();
-        let hooks: Vec<&Hook> = configurations.iter().flat_map(|hooks| &hooks.list).collect();
-        // Those that were asked, and want to be asked again should another change the object.
-        let mut before: BTreeSet<usize> = BTreeSet::new();
-        let mut again: BTreeSet<usize> = BTreeSet::new();
-        for (index, hook) in hooks.iter().enumerate() {
-            let Some(changed) = self.mutate_by(ctx, target, admission, hook, objects).await? else {
-                continue;
-            };
-            if changed {
-                again.append(&mut before);
-            }
-            if hook.again {
-                before.insert(index);
-            }
-        }
-        for index in again {
-            if let Some(hook) = hooks.get(index) {
-                self.mutate_by(ctx, target, admission, hook, objects).await?;
-            }
-        }
-        Ok(())
-    }
-
-    /// One webhook's turn. Says whether it changed the object; `None` if it was not asked.
-    async fn mutate_by(
-        &self,
-        ctx: &Context,
-        target: &Target,
-        admission: &Admission,
-        hook: &Hook,
-        objects: &mut Objects,
-    ) -> Result<Option<bool>, Error> {
-        let Some(matched) = self.matched(target, admission, hook, objects).await? else {
-            return Ok(None);
-        };
-        let (kind, seen) = (&matched.kind, &matched.objects);
-        let asked = self.ask_hook(ctx, admission, hook, &matched, true).await?;
-        let Some(patch) = asked.and_then(|verdict| verdict.patch) else {
-            return Ok(Some(false));
-        };
-        let why = |what: String| calls::failed_calling(&hook.name, &what);
-        let patch: Value = match serde_json::from_slice(&patch) {
-            Ok(patch @ Value::Array(_)) => patch,
-            _ => {
-                let text = "received undecodable patch in webhook response: it is not a list";
-                return if hook.ignores_failure { Ok(Some(false)) } else { Err(why(text.into())) };
-            }
-        };
-        if patch.as_array().is_some_and(Vec::is_empty) {
-            return Ok(Some(false));
-        }
-        let Some(before) = &seen.new else {
-            return Err(calls::internal(&format!(
-                "admission webhook {:?} attempted to modify the object, which is not supported \
-                 for this operation",
-                hook.name
-            )));
-        };
-        let mut value = before.clone();
-        ::patch::json::apply(&mut value, &patch, ::patch::json::MAX_COPIED)
-            .map_err(|error| calls::internal(&error.to_string()))?;
-        let value = self.retyped(target, kind, value)?;
-        let changed = value != *before;
-        if changed {
-            objects.new = Some(self.as_kind(target, &value, &admission.attributes.kind).await?);
-        }
-        Ok(Some(changed))
-    }
-
-    /// What came back from a patch as an object of its kind again, with defaults.
-    fn retyped(&self, target: &Target, kind: &Gvk, mut value: Value) -> Result<Value, Error> {
-        if machinery::json::depth(&value, MAX_DEPTH) >= MAX_DEPTH {
-            return Err(calls::internal("the object nests too deeply"));
-        }
-        let typing = match &target.custom {
-            Some(custom) if *kind != scale_kind() => Typing::custom(custom, kind),
-            _ => Some(Typing::Builtin(self.schema(kind)?)),
-        };
-        let typing = typing.ok_or_else(|| Error::internal(format!("no version {kind:?}")))?;
-        let coerced = typing.coerce(&mut value, schema::CoerceMode::Drop);
-        coerced.map_err(|error| calls::internal(&error.to_string()))?;
-        conversion::relabel(&mut value, kind);
-        typing.default(&mut value);
-        Ok(value)
-    }
-
     /// Lets policies and webhooks judge a request.
     ///
     /// # Errors
@@ -370,9 +274,6 @@ impl Registry {
         Ok(seen)
     }
 }
-
-/// As deep as what clients send may nest.
-const MAX_DEPTH: usize = 120;
 
 // === impl Admission ===
 

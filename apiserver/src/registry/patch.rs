@@ -150,7 +150,7 @@ pub(super) fn check_identity(target: &Target, value: &Value) -> Result<(), Error
 fn refusal(error: &PatchError) -> Error {
     match error {
         PatchError::Malformed(why) => Error::bad_request(why.clone()),
-        PatchError::Failed(_) => Error::generic(
+        PatchError::Failed(_) | PatchError::TestFailed(_) => Error::generic(
             Reason::Invalid,
             "the server rejected our request due to an error in our request",
         ),

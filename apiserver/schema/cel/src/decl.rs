@@ -54,6 +54,8 @@ pub struct ObjectType {
     name: Box<str>,
     /// Sorted by the escaped name.
     fields: Box<[Field]>,
+    /// Whether any field may be set, of any type.
+    open: bool,
 }
 
 /// A field of a structure.
@@ -78,7 +80,17 @@ impl ObjectType {
     /// A structure; `fields` may come in any order.
     pub fn new(name: &str, mut fields: Vec<Field>) -> Self {
         fields.sort_by(|a, b| a.name.cmp(&b.name));
-        Self { name: name.into(), fields: fields.into_boxed_slice() }
+        Self { name: name.into(), fields: fields.into_boxed_slice(), open: false }
+    }
+
+    /// A structure that takes any field, of any type.
+    pub fn open(name: &str) -> Self {
+        Self { name: name.into(), fields: Box::default(), open: true }
+    }
+
+    /// Whether it takes any field.
+    pub const fn is_open(&self) -> bool {
+        self.open
     }
 
     /// The qualified name, unique within an environment.

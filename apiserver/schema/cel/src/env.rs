@@ -6,7 +6,9 @@ use std::sync::Arc;
 use crate::check::check;
 use crate::decl::{DeclType, ObjectType};
 use crate::expression::Expression;
+use crate::functions::{self, Function};
 use crate::parser::parse;
+use crate::patches;
 use crate::source::{CompileError, Problems};
 use crate::types::Type;
 use crate::validate::validate;
@@ -16,6 +18,8 @@ use crate::validate::validate;
 pub struct Env {
     variables: Vec<(Box<str>, Arc<DeclType>)>,
     structures: BTreeMap<Box<str>, Arc<ObjectType>>,
+    /// Whether expressions make patches of objects.
+    patches: bool,
 }
 
 impl Env {
@@ -23,13 +27,20 @@ impl Env {
     /// dots (`authorizer.requestResource`).
     pub fn new<'n>(variables: impl IntoIterator<Item = (&'n str, Arc<DeclType>)>) -> Self {
         let variables = variables.into_iter().map(|(name, decl)| (name.into(), decl)).collect();
-        Self { variables, structures: BTreeMap::new() }
+        Self { variables, structures: BTreeMap::new(), patches: false }
     }
 
     /// Lets expressions make structures of a type by its name (`Name{field: value}`).
     #[must_use]
     pub fn with_structure(mut self, object: Arc<ObjectType>) -> Self {
         self.structures.insert(object.name().into(), object);
+        self
+    }
+
+    /// Lets expressions make patches of objects ([`crate::patches`]).
+    #[must_use]
+    pub fn with_patches(mut self) -> Self {
+        self.patches = true;
         self
     }
 
@@ -62,10 +73,19 @@ impl Env {
     }
 
     pub(crate) fn structure(&self, name: &str) -> Option<Arc<ObjectType>> {
-        self.structures.get(name).cloned()
+        let known = self.structures.get(name).cloned();
+        known.or_else(|| self.patches.then(|| patches::structure(name)).flatten())
+    }
+
+    /// The function of that qualified name.
+    pub(crate) fn function(&self, name: &str) -> Option<&'static Function> {
+        functions::find(name).filter(|found| self.patches || !patches::is_own(found.name))
     }
 
     pub(crate) fn field_type(&self, object: &ObjectType, field: &str) -> Option<Type> {
+        if object.is_open() {
+            return Some(Type::Dyn);
+        }
         object.field(field).map(|field| field.decl.ty().clone())
     }
 }

@@ -32,6 +32,7 @@ mod literal;
 mod macros;
 mod op;
 mod parser;
+pub mod patches;
 mod source;
 mod types;
 mod unify;

@@ -155,7 +155,8 @@ fn extension<'a>(op: Op, member: bool, args: &[V<'a>], budget: &Budget) -> Evalu
         | Op::Split
         | Op::Substring
         | Op::Trim
-        | Op::StringsQuote => strings::call(op, args),
+        | Op::StringsQuote
+        | Op::EscapeKey => strings::call(op, args),
         Op::Distinct
         | Op::First
         | Op::Last

@@ -129,6 +129,7 @@ ops! {
     "isURL" => IsUrl,
     "isUnspecified" => IsUnspecified,
     "join" => Join,
+    "jsonpatch.escapeKey" => EscapeKey,
     "labelSelector" => LabelSelector,
     "last" => Last,
     "lastIndexOf" => LastIndexOf,

@@ -1,11 +1,12 @@
 //! Policies judge a request.
 
-use machinery::ObjectKey;
+use machinery::{Gvk, Gvr, ObjectKey};
 use serde_json::Value;
 use store::Key;
 
 use super::{Admission, of, refused};
-use crate::admission::{Action, Binding, Denial, Inputs, Matched, Objects, Policy};
+use crate::admission::{Action, Attributes, Binding, Denial, Inputs, Matched, Objects};
+use crate::admission::{Policy, PolicyKind};
 use crate::registry::{Context, Error, Reason, Registry, Target};
 
 /// A policy with the binding by which it is in force here.
@@ -16,7 +17,48 @@ struct InForce<'a> {
     binding_name: &'a str,
 }
 
+/// As what a policy sees a request, and once for which parameters.
+#[derive(Debug)]
+pub(super) struct Invocations {
+    pub(super) resource: Gvr,
+    pub(super) kind: Gvk,
+    /// At least one, which may be that there is none.
+    pub(super) params: Vec<Option<Value>>,
+}
+
+/// A policy or binding that can't be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Misconfigured {
+    #[error("failed to configure policy: {0}")]
+    Policy(String),
+    #[error("failed to configure binding: {0}")]
+    Binding(String),
+}
+
 impl Registry {
+    /// How a policy with a binding is to see a request; `None` if it is not about it.
+    pub(super) async fn invocations(
+        &self,
+        attributes: &Attributes,
+        objects: &Objects,
+        policy: &Policy,
+        binding: &Binding,
+    ) -> Result<Option<Invocations>, Misconfigured> {
+        let (resource, kind) = match policy.criteria.matches(attributes, objects) {
+            Matched::No => return Ok(None),
+            Matched::Broken(why) => return Err(Misconfigured::Policy(why)),
+            Matched::As(matched) => *matched,
+        };
+        match binding.criteria.matches(attributes, objects) {
+            Matched::No => return Ok(None),
+            Matched::Broken(why) => return Err(Misconfigured::Binding(why)),
+            Matched::As(_) => {}
+        }
+        let params = self.params(attributes, policy, binding).await;
+        let params = params.map_err(Misconfigured::Binding)?;
+        Ok((!params.is_empty()).then_some(Invocations { resource, kind, params }))
+    }
+
     /// Lets the policies of a logical cluster judge a request.
     pub(super) async fn judge_by_policies(
         &self,
@@ -31,7 +73,11 @@ impl Registry {
             let Some(binding) = Binding::of(bound) else { continue };
             let key = ObjectKey::new(admission.attributes.cluster.clone(), "", &binding.policy);
             let stored = self.cache.get(&Key::new(&policies, &key));
-            let Some(policy) = stored.as_ref().and_then(Policy::of) else { continue };
+            let Some(policy) =
+                stored.as_ref().and_then(|object| Policy::of(object, PolicyKind::Validating))
+            else {
+                continue;
+            };
             let in_force = InForce {
                 policy: &policy,
                 policy_name: &binding.policy,
@@ -59,33 +105,20 @@ impl Registry {
     ) -> Result<Vec<Denial>, Error> {
         let attributes = &admission.attributes;
         let InForce { policy, binding, .. } = in_force;
-        let broken = |what: &str, why: &str| {
-            let message = format!("failed to configure {what}: {why}");
-            let denial = Denial { message, reason: Reason::Invalid, always: true };
-            if policy.ignores_failure { Vec::new() } else { vec![denial] }
+        let found = match self.invocations(attributes, objects, policy, binding).await {
+            Ok(found) => found,
+            Err(_) if policy.ignores_failure => return Ok(Vec::new()),
+            Err(misconfigured) => {
+                let message = misconfigured.to_string();
+                return Ok(vec![Denial { message, reason: Reason::Invalid, always: true }]);
+            }
         };
-        let (resource, kind) = match policy.criteria.matches(attributes, objects) {
-            Matched::No => return Ok(Vec::new()),
-            Matched::Broken(why) => return Ok(broken("policy", &why)),
-            Matched::As(matched) => *matched,
-        };
-        match binding.criteria.matches(attributes, objects) {
-            Matched::No => return Ok(Vec::new()),
-            Matched::Broken(why) => return Ok(broken("binding", &why)),
-            Matched::As(_) => {}
-        }
-        let all = match self.params(attributes, policy, binding).await {
-            Ok(params) => params,
-            Err(why) => return Ok(broken("binding", &why)),
-        };
-        if all.is_empty() {
+        let Some(Invocations { resource, kind, params: all }) = found else {
             return Ok(Vec::new());
-        }
+        };
         let seen = self.as_seen(target, &kind, objects).await?;
         let request = attributes.request(&resource, &kind);
-        let namespace = attributes.in_namespace.as_ref().filter(|_| !attributes.is_namespace());
-        let namespace = namespace.map(|object| serde_json::from_slice::<Value>(&object.json()));
-        let namespace = namespace.transpose().map_err(Error::internal)?;
+        let namespace = namespace_of(attributes)?;
         let caller = self.caller(attributes);
         let mut denials = Vec::new();
         for params in &all {
@@ -101,6 +134,13 @@ impl Registry {
         }
         Ok(denials)
     }
+}
+
+/// The namespace that a request is in, as expressions see it.
+pub(super) fn namespace_of(attributes: &Attributes) -> Result<Option<Value>, Error> {
+    let namespace = attributes.in_namespace.as_ref().filter(|_| !attributes.is_namespace());
+    let namespace = namespace.map(|object| serde_json::from_slice::<Value>(&object.json()));
+    namespace.transpose().map_err(Error::internal)
 }
 
 // === impl InForce ===

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Strategy;
 use super::check::{items, named, one_of, other_than, part, text};
 use super::webhook::{judge_rule, required};
-use crate::admission::Policy;
+use crate::admission::{Policy, PolicyKind};
 
 /// Admission policies, of both kinds.
 #[derive(Debug)]
@@ -49,12 +49,14 @@ impl Strategy for Policies {
             problems.extend(required(variable, "name", "name is not specified", &path));
             problems.extend(required(variable, "expression", "expression is not specified", &path));
         }
-        if self.mutating {
+        let kind = if self.mutating {
             problems.extend(mutations(spec, &path));
+            PolicyKind::Mutating
         } else {
             problems.extend(validations(spec, &path));
-            problems.extend(uncompiled(spec, &path, problems.is_empty()));
-        }
+            PolicyKind::Validating
+        };
+        problems.extend(uncompiled(spec, kind, &path, problems.is_empty()));
         problems
     }
 }
@@ -85,11 +87,11 @@ impl Strategy for Bindings {
 }
 
 /// Expressions that do not compile, told only where all else is right.
-fn uncompiled(spec: &Value, path: &FieldPath, right: bool) -> Vec<FieldError> {
+fn uncompiled(spec: &Value, kind: PolicyKind, path: &FieldPath, right: bool) -> Vec<FieldError> {
     if !right {
         return Vec::new();
     }
-    let problems = Policy::problems_of(spec).into_iter();
+    let problems = Policy::problems_of(spec, kind).into_iter();
     let told = problems.map(|(place, text, why)| {
         FieldError::invalid_str(&FieldPath::root(&format!("{path}.{place}")), &text, why)
     });

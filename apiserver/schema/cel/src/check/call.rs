@@ -2,7 +2,7 @@
 
 use super::{Checker, Meaning};
 use crate::ast::{Id, Kind};
-use crate::functions::{self, Function, Overload};
+use crate::functions::{Function, Overload};
 use crate::types::Type;
 
 impl Checker<'_> {
@@ -14,7 +14,7 @@ impl Checker<'_> {
             self.check(*arg);
         }
         let Some(target) = target else {
-            match functions::find(function) {
+            match self.env.function(function) {
                 Some(found) => {
                     self.rename_call(id, None, found, args);
                     self.resolve(id, found, None, args);
@@ -24,13 +24,13 @@ impl Checker<'_> {
             return;
         };
         if let Some(prefix) = self.ast.qualified_name(target)
-            && let Some(found) = functions::find(&format!("{prefix}.{function}"))
+            && let Some(found) = self.env.function(&format!("{prefix}.{function}"))
         {
             self.rename_call(id, None, found, args);
             return self.resolve(id, found, None, args);
         }
         self.check(target);
-        match functions::find(function) {
+        match self.env.function(function) {
             Some(found) => self.resolve(id, found, Some(target), args),
             None => self.undeclared(id, function),
         }

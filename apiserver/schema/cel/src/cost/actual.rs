@@ -79,7 +79,9 @@ fn kubernetes(
         Op::IsSorted | Op::Sum | Op::Max | Op::Min | Op::IndexOf | Op::LastIndexOf => {
             args.first().map_or(0, tree)
         }
-        Op::Url | Op::LowerAscii | Op::UpperAscii | Op::Substring | Op::Trim => traversal(args, 0),
+        Op::Url | Op::LowerAscii | Op::UpperAscii | Op::Substring | Op::Trim | Op::EscapeKey => {
+            traversal(args, 0)
+        }
         Op::Replace | Op::Split | Op::IpIsCanonical => scale(size(args, 0), 2.0 * TRAVERSAL),
         Op::Join => scale(result.map_or(1, V::size), 2.0 * TRAVERSAL),
         Op::Find | Op::FindAll => regex(size(args, 0), size(args, 1)),

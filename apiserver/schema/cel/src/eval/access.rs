@@ -149,7 +149,10 @@ impl<'a> Eval<'a, '_> {
             (Ok(None), true) => Ok(Found::Optional(None)),
             (Ok(None), false) => {
                 self.budget.charge(1)?;
-                Err(missing(&value, key))
+                match &value {
+                    V::Map(map) if map.is_open() => Ok(Found::Value(V::Null)),
+                    _ => Err(missing(&value, key)),
+                }
             }
             (Err(error), _) => {
                 self.budget.charge(u64::from(!soft))?;

@@ -32,9 +32,35 @@ pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
+/// Bytes as padded standard base64.
+pub(crate) fn encode(bytes: &[u8]) -> String {
+    const SYMBOLS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for at in 0..4 {
+            let symbol = SYMBOLS.get((bits >> (18 - 6 * at) & 63) as usize).copied();
+            let given = at <= chunk.len();
+            text.push(char::from(symbol.filter(|_| given).unwrap_or(b'=')));
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
-    use super::decode;
+    use super::{decode, encode};
+
+    #[test]
+    fn base64_is_written() {
+        for text in ["", "a", "ab", "abc", "abcd", "\u{7ff}\u{1f600}?>"] {
+            let written = encode(text.as_bytes());
+            assert_eq!(written.len() % 4, 0, "{written}");
+            assert_eq!(decode(&written).as_deref(), Some(text.as_bytes()), "{written}");
+        }
+        assert_eq!(encode(&[0xfb, 0xff]), "+/8=");
+    }
 
     #[test]
     fn base64_is_read() {

@@ -33,6 +33,11 @@ pub(super) fn call<'a>(op: Op, args: &[V<'a>]) -> Evaluated<'a> {
         (Op::Substring, [V::Int(start)]) => substring(text, *start, None),
         (Op::Substring, [V::Int(start), V::Int(end)]) => substring(text, *start, Some(*end)),
         (Op::StringsQuote, []) => Ok(V::string(quote(text))),
+        // At once, so that what the one makes is not read by the other.
+        (Op::EscapeKey, []) => {
+            let escaped = text.split('~').map(|part| part.replace('/', "~1"));
+            Ok(V::string(escaped.collect::<Vec<_>>().join("~0")))
+        }
         _ => Err(EvalError::no_such_overload()),
     }
 }

@@ -180,7 +180,18 @@ impl<'a> Map<'a> {
         Ok(Arc::new(entries))
     }
 
+    /// Whether it is a structure that may have any field, which it then lacks as null.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self, Self::Made { object, .. } if object.is_open())
+    }
+
     pub(crate) fn equals(&self, other: &Self) -> Result<bool, EvalError> {
+        match (self, other) {
+            (Self::Made { object: a, .. }, Self::Made { object: b, .. })
+                if a.name() == b.name() => {}
+            (Self::Made { .. }, _) | (_, Self::Made { .. }) => return Ok(false),
+            _ => {}
+        }
         if let (Self::Json { map: a, decl }, Self::Json { map: b, .. }) = (self, other)
             && let Shape::Object(object) = decl.shape()
         {
