@@ -1,8 +1,11 @@
-//! What a stored CustomResourceDefinition means, worked out once for each of its revisions.
+//! What a stored CustomResourceDefinition means, worked out once for each of its revisions, and shared by
+//! the logical clusters that have the same one.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
 use machinery::{GroupResource, ObjectKey};
+use parking_lot::Mutex;
 use schema::crd::{self, CustomType};
 use serde_json::Value;
 use store::Key;
@@ -20,7 +23,17 @@ pub struct Definition {
     established: bool,
     names_accepted: bool,
     compiled: OnceLock<Option<Arc<CustomType>>>,
+    /// The spec, where that is shared: it keeps its place, which is a part of the identity.
+    part: Option<Arc<[u8]>>,
 }
+
+/// What a definition follows from: where its shared spec is, its summary, and which of its conditions
+/// are true.
+type Identity = (usize, Box<[u8]>, [bool; 2]);
+
+type Known = HashMap<Identity, Weak<Definition>>;
+
+static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
 
 /// The resource `customresourcedefinitions.apiextensions.k8s.io`.
 pub fn definitions() -> GroupResource {
@@ -69,12 +82,29 @@ struct SummaryStatus {
 impl Definition {
     /// What a cached CRD means.
     pub fn of(object: &Arc<Object>) -> Arc<Self> {
-        let derived = object.derived.get_or_init(|| Arc::new(Arc::new(Self::read(&object.json()))));
-        match derived.downcast_ref::<Arc<Self>>() {
-            Some(definition) => definition.clone(),
-            // Only CRDs are asked, and of them nothing else is derived.
-            None => Arc::new(Self::read(&object.json())),
+        let derived = object.derived.get_or_init(|| Self::shared(object));
+        // Only CRDs are asked, and of them nothing else is derived.
+        derived.clone().downcast().unwrap_or_else(|_other| Self::shared(object))
+    }
+
+    /// What an equal CRD of another logical cluster means, or a new definition.
+    fn shared(object: &Object) -> Arc<Self> {
+        let made = Self::read(&object.json());
+        let Some(part) = object.shared_part() else { return Arc::new(made) };
+        let place = Arc::as_ptr(part).cast::<u8>() as usize;
+        let identity = (place, made.summary.clone(), [made.established, made.names_accepted]);
+        let mut known = KNOWN.lock();
+        let same =
+            |found: &Arc<Self>| found.part.as_ref().is_some_and(|own| Arc::ptr_eq(own, part));
+        if let Some(found) = known.get(&identity).and_then(Weak::upgrade).filter(same) {
+            return found;
         }
+        let made = Arc::new(Self { part: Some(part.clone()), ..made });
+        if known.len() >= 64 && known.len() == known.capacity() {
+            known.retain(|_, definition| definition.strong_count() > 0);
+        }
+        known.insert(identity, Arc::downgrade(&made));
+        made
     }
 
     fn read(json: &[u8]) -> Self {
@@ -86,7 +116,8 @@ impl Definition {
         machinery::meta::remove(&mut summary, &["status", "conditions"]);
         let group = crd::group(&summary).into();
         let summary = serde_json::to_vec(&summary).unwrap_or_default().into_boxed_slice();
-        Self { summary, group, established, names_accepted, compiled: OnceLock::new() }
+        let (compiled, part) = (OnceLock::new(), None);
+        Self { summary, group, established, names_accepted, compiled, part }
     }
 
     /// Whether it has all the names that it asks for.

@@ -29,6 +29,8 @@ async fn main() -> anyhow::Result<()> {
         vec![put(key("", "secrets", "one", "gone"), b"")],
         vec![Op::Delete { key: key("", "secrets", "one", "gone") }],
         vec![put(key("", "configmaps", "one", "large"), &[b'x'; 10_000])],
+        vec![put(definition("a"), parted("a").as_bytes())],
+        vec![put(definition("b"), parted("b").as_bytes())],
     ];
     for (number, ops) in commits.into_iter().enumerate() {
         let revision = store.commit(Txn { compares: vec![], ops }).await?;
@@ -39,6 +41,15 @@ async fn main() -> anyhow::Result<()> {
     store.close().await;
     transfer::compact_file(&path)?;
     Ok(())
+}
+
+fn definition(name: &str) -> Key {
+    key("apiextensions.k8s.io", "customresourcedefinitions", "", name)
+}
+
+/// A value with a part that others have, too.
+fn parted(name: &str) -> String {
+    format!(r#"{{"name":"{name}","spec":"{}"}}"#, "y".repeat(5000))
 }
 
 fn key(group: &str, resource: &str, namespace: &str, name: &str) -> Key {

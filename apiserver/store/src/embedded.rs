@@ -9,12 +9,13 @@
 //!
 //! # Flow
 //! `writer` owns the file and groups commits; `snapshot` reads one revision of the file; `watch`
-//! follows the log and then memory; `compaction` says what may be forgotten; `open` and `format`
-//! know the bytes, which `FORMAT.md` describes.
+//! follows the log and then memory; `compaction` says what may be forgotten; `parts` keeps what many
+//! values have in common; `open` and `format` know the bytes, which `FORMAT.md` describes.
 
 mod compaction;
 pub(crate) mod format;
 pub(crate) mod open;
+pub(crate) mod parts;
 mod snapshot;
 mod watch;
 mod writer;
@@ -141,7 +142,7 @@ impl EmbeddedStore {
         file: Option<File>,
         options: &EmbeddedOptions,
     ) -> Result<Arc<Self>, OpenError> {
-        let Opened { database, identity, revision, oldest, trimmed } = opened;
+        let Opened { database, identity, revision, oldest, trimmed, minor } = opened;
         let snapshot = Snapshot::new(&database, revision, oldest)?;
         let shared = Arc::new(Shared {
             snapshot: RwLock::new(Some(Arc::new(snapshot))),
@@ -158,7 +159,7 @@ impl EmbeddedStore {
             requests,
             schedule: Schedule::new(options.history, interval, Instant::now(), revision),
             file,
-            position: Position { revision, oldest, trimmed },
+            position: Position { revision, oldest, trimmed, minor },
             expected: 0,
             unsaved: true,
             trimming: false,

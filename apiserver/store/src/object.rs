@@ -10,6 +10,7 @@
 mod body;
 
 use std::any::Any;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -113,6 +114,12 @@ impl Object {
         self.body.bytes()
     }
 
+    /// The large part, its `spec`, that objects which are equal there share: one allocation for each
+    /// content. `None` for an object that is held in one piece.
+    pub fn shared_part(&self) -> Option<&Arc<[u8]>> {
+        self.body.part()
+    }
+
     /// Whether these are the object's own bytes, not merely equal ones.
     pub fn is_own(&self, json: &Bytes) -> bool {
         matches!(&self.body, Body::Whole(own) if own.as_ptr() == json.as_ptr())
@@ -174,6 +181,11 @@ impl Object {
 /// Resources whose objects are often large and alike, by their part of the key.
 const ALIKE: [&str; 2] =
     ["apiextensions.k8s.io/customresourcedefinitions", "apiresource.kcp.io/apiresourceschemas"];
+
+/// The part of a value that other values are likely to have as well, if it is large.
+pub(crate) fn shared_part(key: &Key, value: &[u8]) -> Option<Range<usize>> {
+    shares(key).then(|| body::large_spec(value)).flatten()
+}
 
 fn shares(key: &Key) -> bool {
     ALIKE.contains(&key.resource_part())

@@ -12,12 +12,15 @@ use store::{
     WatchMessage,
 };
 
-/// The file, and the UID that its store was made with.
-const FILES: [(&str, &str); 1] = [("format-1.0.redb", "2ab51b3a-cb72-4f90-ac6c-72b8a62bac13")];
+/// The file, the UID that its store was made with, and whether it has values with parts.
+const FILES: [(&str, &str, bool); 2] = [
+    ("format-1.0.redb", "2ab51b3a-cb72-4f90-ac6c-72b8a62bac13", false),
+    ("format-1.1.redb", "61b791af-3b5b-427f-8859-c0d415c6d8e5", true),
+];
 
 #[tokio::test]
 async fn old_files_are_read_and_written() {
-    for (name, hub_uid) in FILES {
+    for (name, hub_uid, parted) in FILES {
         let source = format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"));
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store");
@@ -25,13 +28,14 @@ async fn old_files_are_read_and_written() {
         let store = EmbeddedStore::open(&path, EmbeddedOptions::default()).unwrap();
         assert_eq!(store.identity().hub_uid, hub_uid, "{name}");
         assert_eq!(store.identity().rv_base, 0, "{name}");
-        check(&*store).await;
+        check(&*store, parted).await;
         store.close().await;
     }
 }
 
-async fn check(store: &dyn Store) {
-    assert_eq!(store.revision().await.unwrap(), Revision(6));
+async fn check(store: &dyn Store, parted: bool) {
+    let last = if parted { 8 } else { 6 };
+    assert_eq!(store.revision().await.unwrap(), Revision(last));
     assert_eq!(store.oldest().await.unwrap(), Revision(2));
     let large = "x".repeat(10_000);
     let now = [
@@ -40,7 +44,14 @@ async fn check(store: &dyn Store) {
         ("core/configmaps/root/one/large", large.as_bytes(), 6, 6),
         ("core/namespaces/root//one", b"{\"one\":1}", 1, 1),
     ];
-    assert_eq!(list(store, None).await, summary(&now));
+    let values = ["a", "b"]
+        .map(|name| format!(r#"{{"name":"{name}","spec":"{}"}}"#, "y".repeat(5000)).into_bytes());
+    let definitions = [
+        ("apiextensions.k8s.io/customresourcedefinitions/root//a", values[0].as_slice(), 7, 7),
+        ("apiextensions.k8s.io/customresourcedefinitions/root//b", values[1].as_slice(), 8, 8),
+    ];
+    let definitions = if parted { definitions.as_slice() } else { &[] };
+    assert_eq!(list(store, None).await, summary(&[now.as_slice(), definitions].concat()));
     let first = ("core/configmaps/root/one/a", b"first".as_slice(), 2, 2);
     assert_eq!(list(store, Some(Revision(2))).await, summary(&[first, now[3]]));
     let gone = ("core/secrets/root/one/gone", b"".as_slice(), 4, 4);
@@ -48,7 +59,10 @@ async fn check(store: &dyn Store) {
 
     let compacted = store.watch(Revision(1)).await.map(|_| ());
     assert!(matches!(compacted, Err(ReadError::Compacted { oldest: Revision(2) })));
-    let changes = changes(store, Revision(2), 5).await;
+    let mut changes = changes(store, Revision(2), if parted { 7 } else { 5 }).await;
+    let later = changes.split_off(5);
+    let later = later.iter().map(|change| change.value.as_deref().unwrap());
+    assert!(later.eq(definitions.iter().map(|definition| definition.1)));
     let seen = changes.iter().map(|change| (change.revision.0, change.key.as_str()));
     let expect = [
         (3, "core/configmaps/root/one/a"),
@@ -71,7 +85,7 @@ async fn check(store: &dyn Store) {
     // The line of commits goes on.
     let key = changes[0].key.clone();
     let delete = store::Txn { compares: vec![], ops: vec![store::Op::Delete { key }] };
-    assert_eq!(store.commit(delete).await.unwrap(), Revision(7));
+    assert_eq!(store.commit(delete).await.unwrap(), Revision(last + 1));
 }
 
 /// Value, revision and revision of creation, by key.

@@ -17,6 +17,11 @@ pub(crate) const OBJECTS: BytesTable = TableDefinition::new("objects");
 /// The changes of each commit by its revision.
 pub(crate) const LOG: TableDefinition<'static, u64, &'static [u8]> = TableDefinition::new("log");
 
+/// Parts of values by their hash.
+pub(crate) const PARTS: BytesTable = TableDefinition::new("parts");
+/// How many values refer to a part: eight bytes, big-endian, by its hash.
+pub(crate) const PART_COUNTS: BytesTable = TableDefinition::new("part_counts");
+
 /// `major.minor` as decimal text.
 pub(crate) const META_FORMAT: &[u8] = b"format";
 /// The hub's UID as text.
@@ -29,7 +34,9 @@ pub(crate) const META_OLDEST: &[u8] = b"oldest";
 /// The major version that is read, and written into new stores.
 pub(crate) const MAJOR: u32 = 1;
 /// The minor version that is written into new stores.
-pub(crate) const MINOR: u32 = 0;
+pub(crate) const MINOR: u32 = 1;
+/// The first minor version whose files have parts.
+pub(crate) const WITH_PARTS: u32 = 1;
 
 /// Revisions and flags before the value of a record.
 const RECORD_HEAD: usize = 17;
@@ -38,6 +45,14 @@ const ENTRY_HEAD: usize = 12;
 
 const HAS_VALUE: u8 = 1;
 const HAS_PREVIOUS: u8 = 2;
+const VALUE_PARTED: u8 = 4;
+const PREVIOUS_PARTED: u8 = 8;
+
+/// A flag of records.
+const RECORD_PARTED: u8 = 1;
+
+/// SHA-256.
+pub(crate) type Hash = [u8; 32];
 
 /// Bytes that cannot have been written by any version of this format.
 #[derive(Debug, thiserror::Error)]
@@ -58,38 +73,59 @@ pub(crate) struct Entry<'a> {
 pub(crate) struct RawRecord<'a> {
     pub(crate) revision: Revision,
     pub(crate) created: Revision,
-    pub(crate) value: &'a [u8],
+    pub(crate) value: RawValue<'a>,
+}
+
+/// A value as it stands in a record or in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RawValue<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// Whether the bytes are those of a [`PartedValue`].
+    pub(crate) parted: bool,
+}
+
+/// A value whose middle is stored elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PartedValue<'a> {
+    /// The hash of the part.
+    pub(crate) hash: Hash,
+    /// What stands before it.
+    pub(crate) head: &'a [u8],
+    /// What stands after it.
+    pub(crate) tail: &'a [u8],
 }
 
 /// A change before anything is copied out of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RawChange<'a> {
     pub(crate) key: &'a [u8],
-    pub(crate) value: Option<&'a [u8]>,
+    pub(crate) value: Option<RawValue<'a>>,
     pub(crate) previous: Option<RawRecord<'a>>,
 }
 
 /// Writes a log entry's bytes over `out`.
-pub(crate) fn encode_entry(out: &mut Vec<u8>, time: u64, changes: &[Change]) {
+pub(crate) fn encode_entry<'c>(
+    out: &mut Vec<u8>,
+    time: u64,
+    changes: impl ExactSizeIterator<Item = RawChange<'c>>,
+) {
     out.clear();
     out.extend_from_slice(&time.to_be_bytes());
     put_length(out, changes.len());
     for change in changes {
         let start = out.len();
         put_length(out, 0);
-        let has_value = if change.value.is_some() { HAS_VALUE } else { 0 };
-        let has_previous = if change.previous.is_some() { HAS_PREVIOUS } else { 0 };
-        out.push(has_value | has_previous);
-        put_bytes(out, change.key.as_bytes());
+        out.push(change.flags());
+        put_bytes(out, change.key);
         if let Some(previous) = &change.previous {
             out.extend_from_slice(&previous.revision.0.to_be_bytes());
             out.extend_from_slice(&previous.created.0.to_be_bytes());
         }
         if let Some(value) = &change.value {
-            put_bytes(out, value);
+            put_bytes(out, value.bytes);
         }
         if let Some(previous) = &change.previous {
-            put_bytes(out, &previous.value);
+            put_bytes(out, previous.value.bytes);
         }
         let length = u32::try_from(out.len() - start - 4).expect("a commit is bounded");
         out[start..start + 4].copy_from_slice(&length.to_be_bytes());
@@ -104,26 +140,65 @@ impl<'a> RawRecord<'a> {
         out.clear();
         out.extend_from_slice(&self.revision.0.to_be_bytes());
         out.extend_from_slice(&self.created.0.to_be_bytes());
-        out.push(0);
-        out.extend_from_slice(self.value);
+        out.push(if self.value.parted { RECORD_PARTED } else { 0 });
+        out.extend_from_slice(self.value.bytes);
     }
 
-    /// Reads a record's bytes. Flags are for later minor versions, which may not change what the
-    /// value means.
+    /// Reads a record's bytes. Other flags are for later minor versions, which may not change what
+    /// the value means.
     pub(crate) fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut rest = bytes;
         let revision = Revision(take_u64(&mut rest)?);
         let created = Revision(take_u64(&mut rest)?);
-        let value = bytes.get(RECORD_HEAD..).ok_or(Malformed("record is cut short"))?;
+        let flags = take(&mut rest, 1)?[0];
+        let bytes = bytes.get(RECORD_HEAD..).ok_or(Malformed("record is cut short"))?;
+        let value = RawValue { bytes, parted: flags & RECORD_PARTED != 0 };
         Ok(Self { revision, created, value })
     }
 
-    /// Copies the record out.
+    /// Copies the record out, its value being put together by `whole`.
     ///
     /// The value gets memory of its own, so that who keeps it does not keep what it was read from.
-    pub(crate) fn to_record(self, key: Key) -> Record {
+    pub(crate) fn to_record<E>(
+        self,
+        key: Key,
+        whole: impl FnOnce(RawValue<'a>) -> Result<Bytes, E>,
+    ) -> Result<Record, E> {
         let Self { revision, created, value } = self;
-        Record { key, value: Bytes::copy_from_slice(value), revision, created }
+        Ok(Record { key, value: whole(value)?, revision, created })
+    }
+}
+
+// === impl RawValue ===
+
+impl<'a> RawValue<'a> {
+    /// A value as it is.
+    pub(crate) fn plain(bytes: &'a [u8]) -> Self {
+        Self { bytes, parted: false }
+    }
+
+    /// The pieces of a parted value.
+    pub(crate) fn parted(self) -> Result<Option<PartedValue<'a>>, Malformed> {
+        if !self.parted {
+            return Ok(None);
+        }
+        let mut rest = self.bytes;
+        let hash = take(&mut rest, 32)?.try_into().expect("32 bytes were taken");
+        let head = take_bytes(&mut rest)?;
+        Ok(Some(PartedValue { hash, head, tail: rest }))
+    }
+}
+
+// === impl PartedValue ===
+
+impl PartedValue<'_> {
+    /// The bytes that stand in records and in the log.
+    pub(crate) fn encode(self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(36 + self.head.len() + self.tail.len());
+        out.extend_from_slice(&self.hash);
+        put_bytes(&mut out, self.head);
+        out.extend_from_slice(self.tail);
+        out
     }
 }
 
@@ -158,27 +233,49 @@ impl<'a> RawChange<'a> {
             0 => None,
             _ => Some([take_u64(&mut body)?, take_u64(&mut body)?].map(Revision)),
         };
-        let value = match flags & HAS_VALUE {
+        let mut value = |parted: u8| -> Result<RawValue<'a>, Malformed> {
+            Ok(RawValue { bytes: take_bytes(&mut body)?, parted: flags & parted != 0 })
+        };
+        let new = match flags & HAS_VALUE {
             0 => None,
-            _ => Some(take_bytes(&mut body)?),
+            _ => Some(value(VALUE_PARTED)?),
         };
         let previous = match revisions {
             None => None,
             Some([revision, created]) => {
-                Some(RawRecord { revision, created, value: take_bytes(&mut body)? })
+                Some(RawRecord { revision, created, value: value(PREVIOUS_PARTED)? })
             }
         };
-        Ok(Self { key, value, previous })
+        Ok(Self { key, value: new, previous })
     }
 
-    /// Copies the change out; `None` when its key is of a form that only a later version knows.
+    fn flags(&self) -> u8 {
+        let value = match self.value {
+            None => 0,
+            Some(value) => HAS_VALUE | if value.parted { VALUE_PARTED } else { 0 },
+        };
+        let previous = match self.previous {
+            None => 0,
+            Some(previous) => {
+                HAS_PREVIOUS | if previous.value.parted { PREVIOUS_PARTED } else { 0 }
+            }
+        };
+        value | previous
+    }
+
+    /// Copies the change out, its values being put together by `whole`; `None` when its key is of a
+    /// form that only a later version knows.
     ///
     /// Each value gets memory of its own, so that who keeps one does not keep the entry.
-    pub(crate) fn to_change(self, revision: Revision) -> Option<Change> {
-        let key = Key::parse(Bytes::copy_from_slice(self.key))?;
-        let value = self.value.map(Bytes::copy_from_slice);
-        let previous = self.previous.map(|previous| previous.to_record(key.clone()));
-        Some(Change { key, value, previous, revision })
+    pub(crate) fn to_change<E>(
+        self,
+        revision: Revision,
+        whole: impl Fn(RawValue<'a>) -> Result<Bytes, E>,
+    ) -> Result<Option<Change>, E> {
+        let Some(key) = Key::parse(Bytes::copy_from_slice(self.key)) else { return Ok(None) };
+        let value = self.value.map(&whole).transpose()?;
+        let previous = self.previous.map(|previous| previous.to_record(key.clone(), &whole));
+        Ok(Some(Change { key, value, previous: previous.transpose()?, revision }))
     }
 }
 

@@ -47,6 +47,8 @@ pub(crate) struct Opened {
     pub(crate) oldest: Revision,
     /// Everything up to here is gone from the log; never above `oldest`.
     pub(crate) trimmed: Revision,
+    /// The minor version of its format.
+    pub(crate) minor: u32,
 }
 
 /// What a new store starts with.
@@ -156,6 +158,8 @@ fn create(database: &Database, birth: &Birth) -> Result<(), redb::Error> {
         meta.insert(format::META_OLDEST, birth.revision.0.to_be_bytes().as_slice())?;
         write.open_table(format::OBJECTS)?;
         write.open_table(format::LOG)?;
+        write.open_table(format::PARTS)?;
+        write.open_table(format::PART_COUNTS)?;
     }
     write.commit()?;
     Ok(())
@@ -181,9 +185,7 @@ fn read(database: Database) -> Result<Opened, OpenError> {
         number.ok_or_else(|| OpenError::Corrupt("a number of meta is missing".to_owned()))
     };
     let found = text(format::META_FORMAT)?.ok_or(OpenError::NotAStore)?;
-    if !readable(&found) {
-        return Err(OpenError::Format { found });
-    }
+    let Some(minor) = minor(&found) else { return Err(OpenError::Format { found }) };
     let hub_uid = text(format::META_HUB_UID)?;
     let hub_uid = hub_uid.ok_or_else(|| OpenError::Corrupt("hub_uid is missing".to_owned()))?;
     let identity = Identity { hub_uid, rv_base: number(format::META_RV_BASE)? };
@@ -198,14 +200,13 @@ fn read(database: Database) -> Result<Opened, OpenError> {
         return Err(OpenError::Corrupt(format!("the log begins at {trimmed}, not {oldest}")));
     }
     drop((log, meta, read));
-    Ok(Opened { database, identity, revision, oldest, trimmed })
+    Ok(Opened { database, identity, revision, oldest, trimmed, minor })
 }
 
-/// A reader takes its own major version with any minor one.
-fn readable(version: &str) -> bool {
-    let parts = version.split_once('.');
-    let parts = parts.map(|(major, minor)| (major.parse::<u32>(), minor.parse::<u32>()));
-    matches!(parts, Some((Ok(format::MAJOR), Ok(_))))
+/// The minor version of a format that this program reads: its own major version, with any minor one.
+fn minor(version: &str) -> Option<u32> {
+    let (major, minor) = version.split_once('.')?;
+    (major.parse() == Ok(format::MAJOR)).then(|| minor.parse().ok())?
 }
 
 // === impl OpenError ===

@@ -7,7 +7,8 @@ use std::ops::Bound;
 use bytes::Bytes;
 use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable};
 
-use super::format::{self, Entry, Malformed, RawChange, RawRecord};
+use super::format::{self, Entry, Malformed, RawChange, RawRecord, RawValue};
+use super::parts::whole;
 use crate::history::{History, MESSAGE_BYTES, MESSAGE_CHANGES};
 use crate::undo::Undo;
 use crate::{Change, Key, Page, Range, ReadError, Record, Revision};
@@ -16,6 +17,8 @@ use crate::{Change, Key, Page, Range, ReadError, Record, Revision};
 pub(crate) struct Snapshot {
     objects: ReadOnlyTable<&'static [u8], &'static [u8]>,
     log: ReadOnlyTable<u64, &'static [u8]>,
+    /// Not in files that were made before there were parts, until they have one.
+    parts: Option<ReadOnlyTable<&'static [u8], &'static [u8]>>,
     /// The last commit that is in it.
     pub(crate) revision: Revision,
     /// The oldest revision whose state can be read.
@@ -34,7 +37,16 @@ impl Snapshot {
         let read = database.begin_read()?;
         let objects = read.open_table(format::OBJECTS)?;
         let log = read.open_table(format::LOG)?;
-        Ok(Self { objects, log, revision, oldest })
+        let parts = match read.open_table(format::PARTS) {
+            Ok(parts) => Some(parts),
+            Err(redb::TableError::TableDoesNotExist(_)) => None,
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Self { objects, log, parts, revision, oldest })
+    }
+
+    fn whole(&self, value: RawValue<'_>) -> Result<Bytes, ReadError> {
+        whole(value, self.parts.as_ref())
     }
 
     /// Whether the state at `revision` and the changes after it can be read.
@@ -50,7 +62,7 @@ impl Snapshot {
 
     /// The present record of `key`.
     pub(crate) fn get(&self, key: &Key) -> Result<Option<Record>, ReadError> {
-        find(&self.objects, key)
+        find(&self.objects, self.parts.as_ref(), key)
     }
 
     /// Records of `range` at `at`, or now.
@@ -81,12 +93,13 @@ impl Snapshot {
             }
         });
         self.visit_log(at, from, |raw, _| {
-            let Some(previous) = raw.previous else { return };
+            let Some(previous) = raw.previous else { return Ok(()) };
             if undo.wants(raw.key, previous.revision)
                 && let Some(key) = Key::parse(Bytes::copy_from_slice(raw.key))
             {
-                undo.replaced(previous.to_record(key));
+                undo.replaced(previous.to_record(key, |value| self.whole(value))?);
             }
+            Ok(())
         })?;
         undo.page(records)
     }
@@ -108,7 +121,8 @@ impl Snapshot {
             bytes += entry.value().len();
             reached = Revision(revision.value());
             for raw in Entry::decode(entry.value()).map_err(malformed)?.changes() {
-                changes.extend(raw.map_err(malformed)?.to_change(reached));
+                let raw = raw.map_err(malformed)?;
+                changes.extend(raw.to_change(reached, |value| self.whole(value))?);
             }
         }
         Ok((changes, reached))
@@ -124,7 +138,7 @@ impl Snapshot {
         &self,
         after: Revision,
         until: Revision,
-        mut visit: impl FnMut(RawChange<'_>, Revision),
+        mut visit: impl FnMut(RawChange<'_>, Revision) -> Result<(), ReadError>,
     ) -> Result<(), ReadError> {
         if after >= until {
             return Ok(());
@@ -132,7 +146,7 @@ impl Snapshot {
         for entry in self.log.range(after.next().0..=until.0).map_err(storage)? {
             let (revision, entry) = entry.map_err(storage)?;
             for raw in Entry::decode(entry.value()).map_err(malformed)?.changes() {
-                visit(raw.map_err(malformed)?, Revision(revision.value()));
+                visit(raw.map_err(malformed)?, Revision(revision.value()))?;
             }
         }
         Ok(())
@@ -143,7 +157,7 @@ impl Snapshot {
     fn records(
         &self,
         range: &Range,
-    ) -> Result<impl Iterator<Item = Result<Record, ReadError>> + use<>, ReadError> {
+    ) -> Result<impl Iterator<Item = Result<Record, ReadError>> + use<'_>, ReadError> {
         let prefix = range.prefix.as_bytes().clone();
         // `after` may stand before or after the prefix: the later of the two starts the range.
         let after = range.after.as_ref().filter(|after| after.as_bytes() >= &prefix);
@@ -156,7 +170,8 @@ impl Snapshot {
             Err(error) => Some(Err(storage(error))),
             Ok((key, value)) if key.value().starts_with(&prefix) => {
                 let key = Key::parse(Bytes::copy_from_slice(key.value()));
-                Some(key.map(|key| record(key, value.value())).transpose())
+                let record = |key| record(key, value.value(), self.parts.as_ref());
+                Some(key.map(record).transpose())
             }
             Ok(_) => None,
         });
@@ -176,14 +191,20 @@ impl std::fmt::Debug for Snapshot {
 /// The present record of `key` in the table of objects, as a reader or the writer sees it.
 pub(crate) fn find(
     objects: &impl ReadableTable<&'static [u8], &'static [u8]>,
+    parts: Option<&impl ReadableTable<&'static [u8], &'static [u8]>>,
     key: &Key,
 ) -> Result<Option<Record>, ReadError> {
     let found = objects.get(key.as_bytes().as_ref()).map_err(storage)?;
-    found.map(|bytes| record(key.clone(), bytes.value())).transpose()
+    found.map(|bytes| record(key.clone(), bytes.value(), parts)).transpose()
 }
 
-fn record(key: Key, bytes: &[u8]) -> Result<Record, ReadError> {
-    Ok(RawRecord::decode(bytes).map_err(malformed)?.to_record(key))
+fn record(
+    key: Key,
+    bytes: &[u8],
+    parts: Option<&impl ReadableTable<&'static [u8], &'static [u8]>>,
+) -> Result<Record, ReadError> {
+    let raw = RawRecord::decode(bytes).map_err(malformed)?;
+    raw.to_record(key, |value| whole(value, parts))
 }
 
 /// What redb reports when it cannot read.

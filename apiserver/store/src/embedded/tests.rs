@@ -4,6 +4,7 @@ mod crash;
 mod disk;
 mod files;
 mod model;
+mod parts;
 mod running;
 
 use std::path::Path;

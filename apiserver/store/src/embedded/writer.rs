@@ -18,13 +18,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use redb::{Database, Durability, WriteTransaction};
+use redb::{Database, Durability, StorageError, Table, WriteTransaction};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Shared;
 use super::compaction::Schedule;
-use super::format::{self, RawRecord};
+use super::format::{self, RawChange, RawRecord, RawValue};
+use super::parts::{Form, Parts};
 use super::snapshot::{Snapshot, find};
 use crate::{Change, CommitError, ReadError, Revision, Txn, commit};
 
@@ -92,6 +93,8 @@ pub(crate) struct Position {
     pub(crate) oldest: Revision,
     /// The log holds nothing up to here.
     pub(crate) trimmed: Revision,
+    /// The minor version of the file's format.
+    pub(crate) minor: u32,
 }
 
 /// Answers that wait for the group's fsync.
@@ -247,6 +250,8 @@ impl Writer {
         let mut commits = Vec::new();
         let mut objects = write.open_table(format::OBJECTS)?;
         let mut log = write.open_table(format::LOG)?;
+        let mut parts =
+            Parts::new(write.open_table(format::PARTS)?, write.open_table(format::PART_COUNTS)?);
         let time = unix_millis();
         let mut compact = due;
         for request in group {
@@ -259,21 +264,18 @@ impl Writer {
                 }
             };
             let revision = position.revision.next();
-            let changes = commit::evaluate(txn, revision, |key| find(&objects, key));
+            let changes =
+                commit::evaluate(txn, revision, |key| find(&objects, Some(parts.table()), key));
             let result = match changes.map_err(WriteError::Read)? {
                 Ok(changes) if changes.is_empty() => Ok(position.revision),
                 Ok(changes) => {
+                    let mut written = Vec::with_capacity(changes.len());
                     for change in &changes {
-                        let key = change.key.as_bytes().as_ref();
-                        if let Some(value) = &change.value {
-                            let created = change.created();
-                            RawRecord { revision, created, value }.encode(&mut self.buffer);
-                            objects.insert(key, self.buffer.as_slice())?;
-                        } else {
-                            objects.remove(key)?;
-                        }
+                        written.push(put(&mut objects, &mut parts, &mut self.buffer, change)?);
                     }
-                    format::encode_entry(&mut self.buffer, time, &changes);
+                    let raw = changes.iter().zip(&written);
+                    let raw = raw.map(|(change, written)| written.logged(change));
+                    format::encode_entry(&mut self.buffer, time, raw);
                     log.insert(revision.0, self.buffer.as_slice())?;
                     position.revision = revision;
                     commits.push(changes);
@@ -296,12 +298,24 @@ impl Writer {
         if self.trimming {
             if position.trimmed < position.oldest {
                 let until = position.oldest.0.min(position.trimmed.0 + TRIM_ENTRIES);
-                log.retain_in(..=until, |_, _| false)?;
+                let parted = !parts.is_empty()?;
+                log.retain_in(..=until, |_, entry| {
+                    if parted {
+                        forget(&mut parts, entry);
+                    }
+                    false
+                })?;
                 position.trimmed = Revision(until);
                 dirty = true;
             }
             self.trimming = position.trimmed < position.oldest;
         }
+        if parts.added && position.minor < format::WITH_PARTS {
+            position.minor = format::WITH_PARTS;
+            let version = format!("{}.{}", format::MAJOR, position.minor);
+            write.open_table(format::META)?.insert(format::META_FORMAT, version.as_bytes())?;
+        }
+        parts.settle()?;
         Ok(Outcome { position, commits, dirty })
     }
 
@@ -314,6 +328,67 @@ impl Writer {
 impl std::fmt::Debug for Writer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Writer").field("position", &self.position).finish_non_exhaustive()
+    }
+}
+
+/// The values of a change as they were written, and as they had been.
+struct Written<'c> {
+    value: Option<Form<'c>>,
+    /// Of a record that was parted.
+    previous: Option<Vec<u8>>,
+}
+
+/// Writes a change to the present records. The log will refer to the parts of its values, too.
+fn put<'c>(
+    objects: &mut Table<'_, &'static [u8], &'static [u8]>,
+    parts: &mut Parts<'_>,
+    buffer: &mut Vec<u8>,
+    change: &'c Change,
+) -> Result<Written<'c>, StorageError> {
+    let key = change.key.as_bytes().as_ref();
+    let value = match &change.value {
+        Some(value) => Some(parts.store(&change.key, value, 2)?),
+        None => None,
+    };
+    let replaced = match &value {
+        Some(form) => {
+            let (revision, created) = (change.revision, change.created());
+            RawRecord { revision, created, value: form.raw() }.encode(buffer);
+            objects.insert(key, buffer.as_slice())?
+        }
+        None => objects.remove(key)?,
+    };
+    // What the record referred to, the log refers to now: the count stays.
+    let parted = |record: RawRecord<'_>| record.value.parted.then(|| record.value.bytes.to_vec());
+    let previous =
+        replaced.and_then(|bytes| RawRecord::decode(bytes.value()).ok().and_then(parted));
+    Ok(Written { value, previous })
+}
+
+/// Takes what a log entry refers to off the counts. One that can't be read refers to nothing.
+fn forget(parts: &mut Parts<'_>, entry: &[u8]) {
+    let Ok(entry) = format::Entry::decode(entry) else { return };
+    for change in entry.changes() {
+        let Ok(change) = change else { return };
+        parts.forget(&change);
+    }
+}
+
+// === impl Written ===
+
+impl Written<'_> {
+    /// The change as the log holds it.
+    fn logged<'w>(&'w self, change: &'w Change) -> RawChange<'w> {
+        let previous = change.previous.as_ref().map(|record| RawRecord {
+            revision: record.revision,
+            created: record.created,
+            value: match &self.previous {
+                Some(bytes) => RawValue { bytes, parted: true },
+                None => RawValue::plain(&record.value),
+            },
+        });
+        let value = self.value.as_ref().map(Form::raw);
+        RawChange { key: change.key.as_bytes(), value, previous }
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, LazyLock, Weak};
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -65,6 +66,14 @@ impl Body {
         }
     }
 
+    /// The part that others may share, if it has one.
+    pub(super) fn part(&self) -> Option<&Arc<[u8]>> {
+        match self {
+            Self::Whole(_) => None,
+            Self::Split(split) => Some(&split.shared),
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Whole(json) => json.len(),
@@ -88,6 +97,14 @@ impl fmt::Debug for Body {
 }
 
 fn split(json: &Bytes) -> Option<Split> {
+    let range = large_spec(json)?;
+    let (head, rest) = json.split_at_checked(range.start)?;
+    let (spec, tail) = rest.split_at_checked(range.len())?;
+    Some(Split { head: head.into(), shared: SHARED.lock().intern(spec), tail: tail.into() })
+}
+
+/// Where the `spec` of an object is, if it is large.
+pub(super) fn large_spec(json: &[u8]) -> Option<Range<usize>> {
     #[derive(Deserialize)]
     struct Outer<'a> {
         #[serde(borrow)]
@@ -102,9 +119,7 @@ fn split(json: &Bytes) -> Option<Split> {
     }
     // The part lies within the bytes that it was read from.
     let start = (spec.as_ptr() as usize).checked_sub(json.as_ptr() as usize)?;
-    let (head, rest) = json.split_at_checked(start)?;
-    let (spec, tail) = rest.split_at_checked(spec.len())?;
-    Some(Split { head: head.into(), shared: SHARED.lock().intern(spec), tail: tail.into() })
+    Some(start..start.checked_add(spec.len())?)
 }
 
 // === impl Shared ===

@@ -15,6 +15,7 @@ use uuid::Uuid;
 use super::{FORMAT, Summary};
 use crate::embedded::format::{self, RawRecord};
 use crate::embedded::open::{self, Birth};
+use crate::embedded::parts::Parts;
 use crate::{Identity, Key, MAX_COMMIT_BYTES, OpenError, Record, Revision};
 
 /// How far above the source's highest resourceVersion an import starts. The source may have gone on
@@ -153,6 +154,8 @@ fn fill(
     loop {
         let write = database.begin_write().map_err(stored)?;
         let mut objects = write.open_table(format::OBJECTS).map_err(stored)?;
+        let counts = write.open_table(format::PART_COUNTS).map_err(stored)?;
+        let mut parts = Parts::new(write.open_table(format::PARTS).map_err(stored)?, counts);
         let mut bytes = 0;
         let trailer = loop {
             if bytes >= CHUNK_BYTES {
@@ -171,12 +174,14 @@ fn fill(
                 return Err(lines.malformed("keys are not in ascending order"));
             }
             bytes += value.len();
-            RawRecord { revision, created, value: &value }.encode(&mut buffer);
+            let form = parts.store(&key, &value, 1).map_err(stored)?;
+            RawRecord { revision, created, value: form.raw() }.encode(&mut buffer);
             objects.insert(key.as_bytes().as_ref(), buffer.as_slice()).map_err(stored)?;
             last = Some(key);
             count += 1;
         };
         drop(objects);
+        parts.settle().map_err(stored)?;
         write.commit().map_err(stored)?;
         if let Some((trailer, hash)) = trailer {
             end(lines, &trailer, count, hash)?;

@@ -25,16 +25,34 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
 }
 
 fn decode(bytes: &[u8]) -> Result<(u64, Vec<Change>), Malformed> {
+    let whole = |value: RawValue<'_>| Ok::<_, Malformed>(Bytes::copy_from_slice(value.bytes));
     let entry = Entry::decode(bytes)?;
-    let changes = entry.changes().collect::<Result<Vec<_>, _>>()?;
-    Ok((entry.time, changes.into_iter().filter_map(|raw| raw.to_change(Revision(7))).collect()))
+    let mut changes = Vec::new();
+    for raw in entry.changes() {
+        changes.extend(raw?.to_change(Revision(7), whole)?);
+    }
+    Ok((entry.time, changes))
+}
+
+/// Changes as they are written when no value has a part.
+fn encode(out: &mut Vec<u8>, time: u64, changes: &[Change]) {
+    let raw = changes.iter().map(|change| RawChange {
+        key: change.key.as_bytes(),
+        value: change.value.as_ref().map(|value| RawValue::plain(value)),
+        previous: change.previous.as_ref().map(|record| RawRecord {
+            revision: record.revision,
+            created: record.created,
+            value: RawValue::plain(&record.value),
+        }),
+    });
+    encode_entry(out, time, raw);
 }
 
 proptest! {
     #[test]
     fn entries_round_trip(time: u64, changes in changes()) {
         let mut bytes = Vec::new();
-        encode_entry(&mut bytes, time, &changes);
+        encode(&mut bytes, time, &changes);
         assert_eq!(decode(&bytes).unwrap(), (time, changes));
     }
 
@@ -48,7 +66,7 @@ proptest! {
     #[test]
     fn cut_entries_are_told(changes in changes(), cut: prop::sample::Index) {
         let mut bytes = Vec::new();
-        encode_entry(&mut bytes, 1, &changes);
+        encode(&mut bytes, 1, &changes);
         bytes.truncate(cut.index(bytes.len()));
         assert!(decode(&bytes).is_err());
     }
@@ -59,7 +77,7 @@ fn what_a_later_minor_adds_is_passed_over() {
     let change =
         Change { key: key("a"), value: Some("v".into()), previous: None, revision: Revision(7) };
     let mut bytes = Vec::new();
-    encode_entry(&mut bytes, 1, std::slice::from_ref(&change));
+    encode(&mut bytes, 1, std::slice::from_ref(&change));
     // A field behind the change's own, and something behind all changes.
     let length = u32::try_from(bytes.len() - ENTRY_HEAD - 4 + 3).unwrap();
     bytes[ENTRY_HEAD..ENTRY_HEAD + 4].copy_from_slice(&length.to_be_bytes());
@@ -79,8 +97,32 @@ fn what_a_later_minor_adds_is_passed_over() {
 #[test]
 fn records_round_trip() {
     let mut bytes = Vec::new();
-    let record = RawRecord { revision: Revision(5), created: Revision(3), value: b"value" };
+    let value = RawValue::plain(b"value");
+    let record = RawRecord { revision: Revision(5), created: Revision(3), value };
     record.encode(&mut bytes);
     assert_eq!(bytes, b"\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\x03\0value");
     assert_eq!(RawRecord::decode(&bytes).unwrap(), record);
+}
+
+#[test]
+fn parted_values_round_trip() {
+    let parted = PartedValue { hash: [7; 32], head: b"head", tail: b"tail" };
+    let bytes = parted.encode();
+    let value = RawValue { bytes: &bytes, parted: true };
+    assert_eq!(value.parted().unwrap(), Some(parted));
+    assert_eq!(RawValue::plain(&bytes).parted().unwrap(), None);
+    for cut in 0..bytes.len() - b"tail".len() {
+        assert!(RawValue { bytes: &bytes[..cut], parted: true }.parted().is_err(), "{cut}");
+    }
+    // Flags say which of the values in the log are parted.
+    let previous = RawRecord { revision: Revision(5), created: Revision(3), value };
+    let changes = [
+        RawChange { key: b"k", value: Some(value), previous: None },
+        RawChange { key: b"k", value: None, previous: Some(previous) },
+        RawChange { key: b"k", value: Some(RawValue::plain(b"v")), previous: Some(previous) },
+    ];
+    let mut entry = Vec::new();
+    encode_entry(&mut entry, 1, changes.into_iter());
+    let decoded = Entry::decode(&entry).unwrap().changes().collect::<Result<Vec<_>, _>>().unwrap();
+    assert_eq!(format!("{decoded:?}"), format!("{changes:?}"));
 }

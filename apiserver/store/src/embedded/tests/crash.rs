@@ -6,10 +6,12 @@
 
 use std::collections::BTreeMap;
 
+use redb::Builder;
 use tracing::Span;
 
 use super::disk::{Cut, Disk, Random};
 use super::fixture;
+use super::parts::{audit, definition};
 use crate::conformance::harness::{Fixture, Watch, key, put};
 use crate::{
     Change, EmbeddedOptions, EmbeddedStore, Key, KeyPrefix, Op, Record, Revision, WatchMessage,
@@ -35,13 +37,20 @@ fn options() -> EmbeddedOptions {
     EmbeddedOptions { recent_bytes: 4096, ..EmbeddedOptions::default() }
 }
 
+/// What a client writes: a plain object, and one whose large parts are stored apart.
+fn keys(client: usize) -> [Key; 2] {
+    [key("things", &format!("c{client}")), definition(&format!("c{client}"))]
+}
+
 /// The operations of a client's commit: the pair carries one number, every fourth is a deletion.
 fn operations(client: usize, number: usize) -> Vec<Op> {
-    let keys = ["things", "others"].map(|resource| key(resource, &format!("c{client}")));
+    let keys = keys(client);
     if number % 4 == 3 {
         return keys.into_iter().map(|key| Op::Delete { key }).collect();
     }
-    let value = format!("{number} {}", "v".repeat(number * 150));
+    // Every other one has a part that both clients' commits have in common.
+    let filling = "v".repeat(if number.is_multiple_of(2) { number * 150 } else { 4200 });
+    let value = format!(r#"{{"n":{number},"spec":{{"v":"{filling}"}}}}"#);
     keys.iter().map(|key| put(key, &value)).collect()
 }
 
@@ -142,8 +151,7 @@ fn replay(state: &mut BTreeMap<Key, Record>, change: Change) {
 
 /// A client's pair is as after the acknowledged commits, or as after one more.
 fn check_client(objects: &[Record], client: usize, acknowledged: usize) {
-    let found = ["others", "things"].map(|resource| {
-        let key = key(resource, &format!("c{client}"));
+    let found = keys(client).map(|key| {
         objects.iter().find(|record| record.key == key).map(|record| record.value.clone())
     });
     let after = |commits: usize| match commits.checked_sub(1).map(|last| operations(client, last)) {
@@ -183,10 +191,11 @@ async fn survive(cut: Cut, seed: u64) -> bool {
         }
         after = again.after_cut(&mut random);
     }
-    let fixture = fixture(EmbeddedStore::open_on(after, &options()).unwrap());
+    let fixture = fixture(EmbeddedStore::open_on(after.clone(), &options()).unwrap());
     check(&fixture, &before).await;
     fixture.put(&key("things", "after"), "the store goes on").await;
     fixture.end().await;
+    audit(&Builder::new().create_with_backend(after.restart()).unwrap());
     went
 }
 

@@ -145,7 +145,7 @@ async fn later_minors_are_read_and_preserved() {
 
     let unknown_key = b"core/things/six/segments/in/key".as_slice();
     let mut entry = Vec::new();
-    format::encode_entry(&mut entry, 1, &[]);
+    format::encode_entry(&mut entry, 1, std::iter::empty());
     entry.extend_from_slice(b"behind the changes");
     edit(&path, |write| {
         let mut meta = write.open_table(format::META).unwrap();
