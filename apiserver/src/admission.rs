@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use store::cache::Object;
 
 pub(crate) use criteria::Matched;
-pub(crate) use expression::{Caller, Inputs};
+pub(crate) use expression::{Caller, Conditions, Inputs};
 pub(crate) use hook::{Hook, Hooks};
 pub(crate) use mutation::Patch;
 pub(crate) use policy::{Action, Binding, Denial, Policy, PolicyKind};

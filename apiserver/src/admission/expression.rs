@@ -39,7 +39,8 @@ pub(super) struct Sees {
 #[derive(Debug)]
 pub(super) struct Scope {
     sees: Sees,
-    variables: Vec<Field>,
+    /// The variables of a policy; webhooks have none.
+    variables: Option<Vec<Field>>,
 }
 
 /// A compiled expression.
@@ -90,8 +91,14 @@ pub(super) struct Variables<'a> {
 // === impl Scope ===
 
 impl Scope {
+    /// What the expressions of a policy see.
     pub(super) fn new(sees: Sees) -> Self {
-        Self { sees, variables: Vec::new() }
+        Self { sees, variables: Some(Vec::new()) }
+    }
+
+    /// What a condition sees when it is written: no variables, whatever it belongs to.
+    fn of_condition(params: bool) -> Self {
+        Self { sees: Sees { params, authorizer: true, patches: false }, variables: None }
     }
 
     /// The same declarations for other expressions of the policy.
@@ -103,19 +110,20 @@ impl Scope {
     pub(super) fn add(&mut self, name: &str, expression: &Expression) {
         let decl = DeclType::plain(expression.output.clone(), cel_rules::decl::UNBOUNDED, 1);
         let field = Field { name: name.into(), json_name: None, decl, required: true };
-        self.variables.retain(|known| *known.name != *name);
-        self.variables.push(field);
+        let variables = self.variables.get_or_insert_default();
+        variables.retain(|known| *known.name != *name);
+        variables.push(field);
     }
 
     /// The declared variables once more: a field can't be copied as it is.
-    fn fields(&self) -> Vec<Field> {
-        let copied = self.variables.iter().map(|field| Field {
+    fn fields(&self) -> Option<Vec<Field>> {
+        let copied = self.variables.as_ref()?.iter().map(|field| Field {
             name: field.name.clone(),
             json_name: None,
             decl: field.decl.clone(),
             required: true,
         });
-        copied.collect()
+        Some(copied.collect())
     }
 
     fn env(&self) -> Env {
@@ -134,8 +142,10 @@ impl Scope {
             variables.push(("authorizer", opaque(Opaque::Authorizer)));
             variables.push(("authorizer.requestResource", opaque(Opaque::ResourceCheck)));
         }
-        let object = ObjectType::new("kubernetes.variables", self.fields());
-        variables.push(("variables", DeclType::object(Arc::new(object), 2)));
+        if let Some(fields) = self.fields() {
+            let object = ObjectType::new("kubernetes.variables", fields);
+            variables.push(("variables", DeclType::object(Arc::new(object), 2)));
+        }
         let env = Env::new(variables);
         if self.sees.patches { env.with_patches() } else { env }
     }
@@ -218,11 +228,14 @@ impl Expression {
 
 impl Conditions {
     pub(super) fn of_webhook(conditions: &[Value], ignores_failure: bool) -> Self {
-        Self::new(
-            &Scope::new(Sees { params: false, authorizer: true, patches: false }),
-            conditions,
-            ignores_failure,
-        )
+        Self::new(&Scope::of_condition(false), conditions, ignores_failure)
+    }
+
+    /// Why a condition may not be written, if it may not. `params` says whether it belongs to a policy
+    /// that has some.
+    pub(crate) fn problem(text: &str, params: bool) -> Option<String> {
+        let condition = Scope::of_condition(params).compile(text, &[Type::Bool]);
+        condition.problem().map(str::to_owned)
     }
 
     pub(super) fn new(scope: &Scope, conditions: &[Value], ignores_failure: bool) -> Self {
@@ -232,10 +245,6 @@ impl Conditions {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
-    }
-
-    pub(super) fn expressions(&self) -> impl Iterator<Item = &Expression> {
-        self.list.iter()
     }
 
     /// Whether a request meets all conditions. One that is false decides, whatever fails.

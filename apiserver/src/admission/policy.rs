@@ -241,7 +241,8 @@ impl Policy {
         denials
     }
 
-    /// Everything that does not compile, with the place of the expression below `spec`.
+    /// Everything that does not compile, with the place of the expression below `spec`; conditions are
+    /// judged by themselves.
     pub(crate) fn problems(&self) -> Vec<(String, String, String)> {
         let mut problems = Vec::new();
         let mut look = |place: String, expression: &Expression| {
@@ -264,9 +265,6 @@ impl Policy {
         for (index, mutation) in self.mutations.iter().enumerate() {
             let field = mutation.field();
             look(format!("mutations[{index}].{field}.expression"), mutation.expression());
-        }
-        for (index, expression) in self.conditions.expressions().enumerate() {
-            look(format!("matchConditions[{index}].expression"), expression);
         }
         problems
     }

@@ -4,6 +4,7 @@
 //! follow their schema alone.
 
 mod check;
+mod condition;
 mod config;
 mod definition;
 mod event;

@@ -354,3 +354,42 @@ async fn expressions_that_do_not_compile_are_not_stored() {
     assert!(text.contains("must evaluate to bool but got string"), "{text}");
     hub.shutdown().await;
 }
+
+#[tokio::test]
+async fn conditions_that_do_not_compile_are_not_stored() {
+    let hub = Hub::start().await;
+    let hook = Hook::start(|asked| review(asked, &json!({"allowed": true}))).await;
+    let path = format!("/clusters/a/{GROUP}/validatingwebhookconfigurations");
+    let undeclared = |text: &str, name: &str| {
+        format!(
+            "expression: Invalid value: \"{text}\": compilation failed: ERROR: <input>:1:1: undeclared \
+             reference to '{name}' (in container '')\n | {text}\n | ^"
+        )
+    };
+    // As a real kube-apiserver answers.
+    let check = async |conditions: Value, expect: &str| {
+        let webhook = webhook(&hook, "c", &json!({"matchConditions": conditions}));
+        let configuration = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": VALIDATING,
+            "metadata": {"name": "c"}, "webhooks": [webhook],
+        });
+        let refused = send(&hub, Method::POST, &path, &configuration).await;
+        let named = "ValidatingWebhookConfiguration.admissionregistration.k8s.io \"c\" is invalid: ";
+        let text = refused.fails(422, "Invalid");
+        assert_eq!(text.strip_prefix(named), Some(expect), "{text}");
+    };
+    let at = |index: usize| format!("webhooks[0].matchConditions[{index}].");
+    let one = |text: &str| json!([{"name": "a", "expression": text}]);
+    let expect = at(0) + &undeclared("nothing", "nothing");
+    check(one("nothing"), &expect).await;
+    let expect = at(0) + "expression: Invalid value: \"1\": must evaluate to bool but got int";
+    check(one(" 1 "), &expect).await;
+    check(one("variables.x"), &(at(0) + &undeclared("variables.x", "variables"))).await;
+    let two = json!([{"name": "a", "expression": "true"}, {"name": "a", "expression": "params.x"}]);
+    let (params, at) = (undeclared("params.x", "params"), at(1));
+    check(two, &format!("[{at}{params}, {at}name: Duplicate value: \"a\"]")).await;
+    let many = vec![json!({"name": "a", "expression": "true"}); 65];
+    let expect = "webhooks[0].matchConditions: Too many: 65: must have at most 64 items";
+    check(json!(many), expect).await;
+    hub.shutdown().await;
+}

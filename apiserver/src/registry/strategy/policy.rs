@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::Strategy;
 use super::check::{items, named, one_of, other_than, part, text};
+use super::condition::match_conditions;
 use super::webhook::{judge_rule, required};
 use crate::admission::{Policy, PolicyKind};
 
@@ -44,6 +45,9 @@ impl Strategy for Policies {
                 }
             }
         }
+        let params = part(spec, "paramKind").is_some();
+        let conditions = items(spec, "matchConditions");
+        problems.extend(match_conditions(conditions, params, &path.child("matchConditions")));
         for (index, variable) in items(spec, "variables").iter().enumerate() {
             let path = path.child("variables").index(index);
             problems.extend(required(variable, "name", "name is not specified", &path));

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::Strategy;
 use super::check::{crowded, items, named, other_than, part, text};
+use super::condition::match_conditions;
 
 /// The versions of reviews that upstream can send.
 const REVIEWS: [&str; 2] = ["v1", "v1beta1"];
@@ -75,7 +76,8 @@ fn judge_webhook(webhook: &Value, mutating: bool, path: &FieldPath) -> Vec<Field
     let empty = json!({});
     let client = part(webhook, "clientConfig").unwrap_or(&empty);
     problems.extend(judge_client(client, &path.child("clientConfig")));
-    problems.extend(match_conditions(webhook, &path.child("matchConditions")));
+    let conditions = items(webhook, "matchConditions");
+    problems.extend(match_conditions(conditions, false, &path.child("matchConditions")));
     problems.extend(review_versions(webhook, &path.child("admissionReviewVersions")));
     problems
 }
@@ -233,25 +235,6 @@ fn judge_service(service: &Value, path: &FieldPath) -> Vec<FieldError> {
         for why in wrong {
             let why = format!("segment[{index}]: {why}");
             problems.push(FieldError::invalid_str(&path, given, why));
-        }
-    }
-    problems
-}
-
-fn match_conditions(webhook: &Value, path: &FieldPath) -> Vec<FieldError> {
-    let mut problems = Vec::new();
-    let conditions = items(webhook, "matchConditions");
-    for (index, condition) in conditions.iter().enumerate() {
-        let path = path.index(index);
-        problems.extend(required(condition, "expression", "", &path));
-        let given = text(condition, "name");
-        let path = path.child("name");
-        if given.is_empty() {
-            problems.push(FieldError::required(&path, ""));
-        } else if conditions.iter().take(index).any(|other| text(other, "name") == given) {
-            problems.push(FieldError::duplicate(&path, &json!(given)));
-        } else {
-            problems.extend(named(&path, given, name::qualified_name));
         }
     }
     problems
