@@ -374,7 +374,8 @@ async fn conditions_that_do_not_compile_are_not_stored() {
             "metadata": {"name": "c"}, "webhooks": [webhook],
         });
         let refused = send(&hub, Method::POST, &path, &configuration).await;
-        let named = "ValidatingWebhookConfiguration.admissionregistration.k8s.io \"c\" is invalid: ";
+        let named =
+            "ValidatingWebhookConfiguration.admissionregistration.k8s.io \"c\" is invalid: ";
         let text = refused.fails(422, "Invalid");
         assert_eq!(text.strip_prefix(named), Some(expect), "{text}");
     };
