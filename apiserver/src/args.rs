@@ -1,5 +1,6 @@
 //! The command line of `kcp-apiserver`.
 
+mod etcd;
 mod import;
 mod transfer;
 
@@ -13,6 +14,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand};
 use runtime::logs::LogArgs;
 use runtime::signals;
 
+use self::etcd::EtcdArgs;
 use crate::dialer::Network;
 use crate::serve::Server;
 
@@ -84,6 +86,9 @@ struct ServeArgs {
     compaction_interval: Duration,
 
     #[command(flatten)]
+    etcd: EtcdArgs,
+
+    #[command(flatten)]
     log: LogArgs,
 }
 
@@ -101,7 +106,10 @@ impl Args {
             .context("start the runtime")?;
         let done = threads.block_on(async {
             match self.command {
-                Some(Command::Store(store)) => store.run(&self.serve.root_directory).await,
+                Some(Command::Store(store)) => {
+                    let ServeArgs { root_directory, etcd, .. } = self.serve;
+                    store.run(&root_directory, etcd.options().as_ref()).await
+                }
                 Some(Command::ImportTypes(import)) => import.run(&self.serve.root_directory).await,
                 None => self.serve.run().await,
             }
@@ -117,7 +125,10 @@ impl Args {
 impl ServeArgs {
     async fn run(self) -> anyhow::Result<()> {
         self.log.install()?;
-        let store = transfer::open(&self.root_directory, self.history, self.compaction_interval)?;
+        let store = match self.etcd.server(self.history) {
+            Some(etcd) => transfer::open_etcd(&etcd).await?,
+            None => transfer::open(&self.root_directory, self.history, self.compaction_interval)?,
+        };
         let mut server = Server::builder(store)
             .bind_address(self.bind_address)
             .port(self.secure_port)
@@ -181,15 +192,29 @@ mod tests {
             "--external-hostname=a",
             "--external-hostname=b",
             "--history=10m",
+            "--etcd-servers=http://a:1,http://b:1",
+            "--etcd-servers=http://c:1",
         ])
         .unwrap();
         assert_eq!(args.serve.external_hostnames, ["a", "b"]);
         assert_eq!(args.serve.history, Duration::from_secs(600));
         assert_eq!(args.serve.secure_port, 6443);
+        let etcd = args.serve.etcd.server(args.serve.history).unwrap();
+        assert_eq!(etcd.endpoints, ["http://a:1", "http://b:1", "http://c:1"]);
+        assert_eq!(
+            (etcd.prefix.as_str(), etcd.compaction_interval),
+            ("/kcp", Some(args.serve.history))
+        );
         let export = ["kcp-apiserver", "store", "export", "-", "--root-directory", "/y"];
         let args = Args::try_parse_from(export).unwrap();
         assert!(args.command.is_some() && args.serve.root_directory.ends_with("y"));
-        for bad in ["--tls-cert-file=x", "--history=0s", "--history=x", "--insecure-port=1"] {
+        for bad in [
+            "--etcd-cafile=x",
+            "--tls-cert-file=x",
+            "--history=0s",
+            "--history=x",
+            "--insecure-port=1",
+        ] {
             assert!(Args::try_parse_from(["kcp-apiserver", bad]).is_err(), "{bad}");
         }
     }

@@ -8,6 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use rcgen::KeyPair;
 
+use crate::etcd;
 use crate::eventually::{PATIENCE, within};
 use crate::https;
 use crate::kubeconfig::Access;
@@ -78,7 +79,7 @@ impl ControlPlane {
             None => Command::new(program),
         };
         let mut etcd = command(path(Tool::Etcd)?);
-        etcd.args(etcd_arguments(folder, &ports, options));
+        etcd.args(etcd::arguments(folder, ports.etcd, ports.etcd_peer, options.durable));
         let etcd = Process::spawn(run, &format!("{name}-etcd"), etcd)?;
 
         let token = fs::read_to_string("/proc/sys/kernel/random/uuid")?.trim().to_owned();
@@ -163,24 +164,6 @@ impl Ports {
 
 fn is_port_taken(error: &anyhow::Error) -> bool {
     format!("{error:#}").contains("address already in use")
-}
-
-fn etcd_arguments(folder: &Path, ports: &Ports, options: Options) -> Vec<String> {
-    let client = format!("http://127.0.0.1:{}", ports.etcd);
-    let peer = format!("http://127.0.0.1:{}", ports.etcd_peer);
-    let mut arguments = vec![
-        format!("--data-dir={}", folder.join("etcd").display()),
-        format!("--listen-client-urls={client}"),
-        format!("--advertise-client-urls={client}"),
-        format!("--listen-peer-urls={peer}"),
-        format!("--initial-advertise-peer-urls={peer}"),
-        format!("--initial-cluster=default={peer}"),
-        "--log-level=error".to_owned(),
-    ];
-    if !options.durable {
-        arguments.push("--unsafe-no-fsync".to_owned());
-    }
-    arguments
 }
 
 fn apiserver_arguments(folder: &Path, ports: &Ports, token: &str) -> Result<Vec<String>> {

@@ -1,7 +1,7 @@
 //! The harness: real Kubernetes programs and our own server, started as processes on this machine.
 //!
 //! [`tools`] builds upstream programs from exact versions and keeps them in a cache outside the
-//! checkout. [`ControlPlane`] is a real etcd with a real kube-apiserver, [`Hub`] is our server;
+//! checkout. [`ControlPlane`] is a real etcd with a real kube-apiserver, [`Etcd`] is a cluster of the former alone, [`Hub`] is our server;
 //! [`Kubectl`] talks to either. Whatever is started belongs to a [`Run`], whose folder records it,
 //! so that the next run cleans up after one that crashed. Tests wrap themselves in [`scenario()`].
 //!
@@ -13,6 +13,7 @@ pub mod clock;
 pub mod conformance;
 pub mod control_plane;
 pub mod envtest;
+pub mod etcd;
 pub mod eventually;
 pub mod field_crds;
 pub mod https;
@@ -29,6 +30,7 @@ pub mod scenario;
 pub mod tools;
 
 pub use control_plane::ControlPlane;
+pub use etcd::Etcd;
 pub use eventually::{PATIENCE, eventually};
 pub use hub::Hub;
 pub use kubectl::Kubectl;

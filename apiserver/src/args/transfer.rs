@@ -1,4 +1,4 @@
-//! The store's files on the command line: open, export, import, compact.
+//! The store on the command line: open, export, import, compact.
 
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -11,11 +11,12 @@ use clap::{Args, Subcommand};
 use store::Store;
 use store::embedded::{EmbeddedOptions, EmbeddedStore};
 use store::transfer::{self, Summary};
+use store::{EtcdOptions, EtcdStore};
 
 /// The store's file under the root directory.
 const FILE: &str = "store.redb";
 
-/// Work on the store's file while no server uses it.
+/// Work on the store while no server uses it: on its file, or on etcd where servers of it are given.
 #[derive(Debug, Args)]
 pub(super) struct StoreArgs {
     #[command(subcommand)]
@@ -52,19 +53,41 @@ pub(super) fn open(
     Ok(store)
 }
 
+/// The store in an etcd, made if it is not there.
+pub(super) async fn open_etcd(options: &EtcdOptions) -> anyhow::Result<Arc<dyn Store>> {
+    let store = EtcdStore::open(options).await.context("open the store in etcd")?;
+    Ok(store)
+}
+
 // === impl StoreArgs ===
 
 impl StoreArgs {
     /// Does it, and says what has been done on standard error.
-    pub(super) async fn run(self, root: &Path) -> anyhow::Result<()> {
+    pub(super) async fn run(self, root: &Path, etcd: Option<&EtcdOptions>) -> anyhow::Result<()> {
         let path = root.join(FILE);
-        let told = match self.action {
-            Action::Export { file } => export(&path, &file).await?,
-            Action::Import { file } => import(root, &path, &file)?,
-            Action::Compact => {
+        let told = match (self.action, etcd) {
+            (Action::Export { file }, None) => export(&path, &file).await?,
+            (Action::Export { file }, Some(etcd)) => {
+                let store =
+                    EtcdStore::open_existing(etcd).await.context("open the store in etcd")?;
+                export_store(store.as_ref(), &file).await?
+            }
+            (Action::Import { file }, None) => {
+                make_root(root)?;
+                let summary = transfer::import(&path, input(&file)?);
+                imported(&summary.with_context(|| format!("import to {}", path.display()))?)
+            }
+            (Action::Import { file }, Some(etcd)) => {
+                let summary = store::etcd::import(etcd, input(&file)?).await;
+                imported(&summary.context("import to etcd")?)
+            }
+            (Action::Compact, None) => {
                 let shrunk = transfer::compact_file(&path)
                     .with_context(|| format!("compact {}", path.display()))?;
                 format!("{} bytes before, {} after", shrunk.before, shrunk.after)
+            }
+            (Action::Compact, Some(_)) => {
+                anyhow::bail!("etcd gives space back by itself: `etcdctl defrag`")
             }
         };
         writeln!(std::io::stderr(), "{told}").context("write to standard error")
@@ -76,10 +99,14 @@ async fn export(path: &Path, file: &Path) -> anyhow::Result<String> {
     // Before the file is made: a server that uses the store must leave no empty file behind.
     let store = EmbeddedStore::open(path, EmbeddedOptions::default())
         .with_context(|| format!("open the store {}", path.display()))?;
+    export_store(store.as_ref(), file).await
+}
+
+async fn export_store(store: &dyn Store, file: &Path) -> anyhow::Result<String> {
     let written = if file == Path::new("-") {
-        write_to(store.as_ref(), &mut std::io::stdout().lock()).await
+        write_to(store, &mut std::io::stdout().lock()).await
     } else {
-        export_to(store.as_ref(), file).await
+        export_to(store, file).await
     };
     store.close().await;
     let summary = written?;
@@ -108,17 +135,16 @@ async fn write_to(store: &dyn Store, out: &mut impl Write) -> anyhow::Result<Sum
     Ok(summary)
 }
 
-fn import(root: &Path, path: &Path, file: &Path) -> anyhow::Result<String> {
-    make_root(root)?;
-    let input: Box<dyn Read> = if file == Path::new("-") {
-        Box::new(std::io::stdin().lock())
-    } else {
-        let opened = std::fs::File::open(file);
-        Box::new(opened.with_context(|| format!("open {}", file.display()))?)
-    };
-    let summary =
-        transfer::import(path, input).with_context(|| format!("import to {}", path.display()))?;
-    Ok(format!("imported {} records of the hub {}", summary.records, summary.hub_uid))
+fn input(file: &Path) -> anyhow::Result<Box<dyn Read>> {
+    if file == Path::new("-") {
+        return Ok(Box::new(std::io::stdin().lock()));
+    }
+    let opened = std::fs::File::open(file);
+    Ok(Box::new(opened.with_context(|| format!("open {}", file.display()))?))
+}
+
+fn imported(summary: &Summary) -> String {
+    format!("imported {} records of the hub {}", summary.records, summary.hub_uid)
 }
 
 fn make_root(root: &Path) -> anyhow::Result<()> {

@@ -3,13 +3,15 @@
 
 use crate::{Change, CommitError, Expect, Key, Op, Record, Revision, Txn};
 
-/// The most bytes of keys and values that one commit writes: etcd's default request limit, so that
-/// what one backend takes every backend takes.
-pub const MAX_COMMIT_BYTES: usize = 1_572_864;
+/// The most bytes of keys and values that one commit writes: etcd's default limit for a request,
+/// less 64 KiB for what a request holds beside them, so that what one backend takes every backend
+/// takes.
+pub const MAX_COMMIT_BYTES: usize = 1_572_864 - (64 << 10);
 
-/// The most operations, and the most compares, of one commit: etcd's default as well. It also
-/// bounds the quadratic check for two operations on one resource.
-pub const MAX_COMMIT_OPS: usize = 128;
+/// The most operations, and the most compares, of one commit: half of what etcd takes by default,
+/// as one of ours may be two of etcd's. It also bounds the quadratic check for two operations on
+/// one resource.
+pub const MAX_COMMIT_OPS: usize = 64;
 
 /// Checks what can be said of a commit without knowing the store.
 ///
@@ -138,7 +140,7 @@ mod tests {
         check(vec![put("core/a/root/n/x", MAX_COMMIT_BYTES - head)], None);
         check(
             vec![put("core/a/root/n/x", MAX_COMMIT_BYTES - head + 1)],
-            Some("commit of 1572865 bytes is larger than 1572864"),
+            Some("commit of 1507329 bytes is larger than 1507328"),
         );
         let many = (0..=MAX_COMMIT_OPS).map(|n| put(&format!("g{n}/a/root/n/x"), 1)).collect();
         check(many, Some("malformed commit: too many operations"));

@@ -6,10 +6,11 @@
 
 pub mod cache;
 mod commit;
-#[cfg(test)]
-mod conformance;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
 pub mod embedded;
 mod error;
+pub mod etcd;
 mod history;
 mod key;
 pub mod memory;
@@ -26,6 +27,7 @@ use futures::stream::BoxStream;
 pub use commit::{MAX_COMMIT_BYTES, MAX_COMMIT_OPS};
 pub use embedded::{EmbeddedOptions, EmbeddedStore, OpenError};
 pub use error::{Cause, CommitError, ReadError};
+pub use etcd::{EtcdOptions, EtcdStore};
 pub use key::{Key, KeyPrefix};
 pub use memory::MemoryStore;
 pub use types::{

@@ -15,6 +15,7 @@
 
 mod export;
 mod import;
+pub(crate) mod stream;
 
 use std::path::Path;
 
@@ -23,6 +24,7 @@ use crate::{OpenError, Revision};
 
 pub use self::export::{ExportError, export};
 pub use self::import::{ImportError, import};
+pub use self::stream::StreamError;
 
 /// The format that [`export`] writes and [`import`] reads.
 const FORMAT: &str = "kcp-store/1";

@@ -3,6 +3,7 @@
 mod conformance;
 mod control_plane;
 mod differential;
+mod etcd_store;
 mod field_crds;
 mod first_steps;
 mod helm;

@@ -1,5 +1,6 @@
 //! Fixtures, and short words for what the cases say often.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,7 +8,6 @@ use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use runtime::Tasks;
-use tempfile::TempDir;
 use tracing::Span;
 
 use crate::{
@@ -19,10 +19,11 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A fresh store and what it needs to live.
-pub(crate) struct Fixture {
-    pub(crate) store: Arc<dyn Store>,
+#[derive(Debug)]
+pub struct Fixture {
+    pub store: Arc<dyn Store>,
     tasks: Tasks,
-    _directory: Option<TempDir>,
+    _kept: Option<Box<dyn Any + Send + Sync>>,
 }
 
 /// A watch of the cases' own resources.
@@ -34,16 +35,20 @@ pub(crate) struct Watch {
 }
 
 impl Fixture {
-    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, tasks: Tasks::new(), _directory: None }
+    /// A fixture of a fresh store.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, tasks: Tasks::new(), _kept: None }
     }
 
-    pub(crate) fn keeping(self, directory: TempDir) -> Self {
-        Self { _directory: Some(directory), ..self }
+    /// Keeps something until the store is no longer used, as its directory.
+    #[must_use]
+    pub fn keeping(self, kept: impl Any + Send + Sync) -> Self {
+        Self { _kept: Some(Box::new(kept)), ..self }
     }
 
     /// Adds a writer of a resource that no case reads, about once a millisecond.
-    pub(crate) fn with_second_writer(self) -> Self {
+    #[must_use]
+    pub fn with_second_writer(self) -> Self {
         let store = self.store.clone();
         let mut pace = tokio::time::interval(Duration::from_millis(1));
         self.tasks.spawn(Span::none(), async move {
@@ -58,12 +63,16 @@ impl Fixture {
         self
     }
 
-    pub(crate) async fn end(self) {
+    /// Ends the store.
+    ///
+    /// # Panics
+    /// When something goes on.
+    pub async fn end(self) {
         self.store.close().await;
         assert_eq!(self.tasks.shutdown(PATIENCE).await, 0);
     }
 
-    pub(crate) async fn commit(
+    pub async fn commit(
         &self,
         compares: &[(&Key, Expect)],
         ops: Vec<Op>,
@@ -73,16 +82,16 @@ impl Fixture {
         self.store.commit(Txn { compares: compares.collect(), ops }).await
     }
 
-    pub(crate) async fn put(&self, key: &Key, value: &str) -> Revision {
+    pub async fn put(&self, key: &Key, value: &str) -> Revision {
         self.commit(&[], vec![put(key, value)]).await.unwrap()
     }
 
-    pub(crate) async fn delete(&self, key: &Key) -> Revision {
+    pub async fn delete(&self, key: &Key) -> Revision {
         self.commit(&[], vec![delete(key)]).await.unwrap()
     }
 
     /// Names, values and revisions under a prefix.
-    pub(crate) async fn list(&self, prefix: KeyPrefix, at: Option<Revision>) -> Vec<Record> {
+    pub async fn list(&self, prefix: KeyPrefix, at: Option<Revision>) -> Vec<Record> {
         let page = self.store.range(Range { prefix, after: None, limit: 0 }, at).await.unwrap();
         assert!(!page.more);
         assert!(at.is_none_or(|at| at == page.revision));
@@ -132,35 +141,35 @@ impl Watch {
     }
 }
 
-pub(crate) fn key(resource: &str, name: &str) -> Key {
+pub fn key(resource: &str, name: &str) -> Key {
     Key::parse(format!("core/{resource}/root/ns/{name}").into()).unwrap()
 }
 
-pub(crate) fn prefix(resource: &str) -> KeyPrefix {
+pub fn prefix(resource: &str) -> KeyPrefix {
     KeyPrefix::resource(&machinery::GroupResource::new("", resource))
 }
 
-pub(crate) fn put(key: &Key, value: &str) -> Op {
+pub fn put(key: &Key, value: &str) -> Op {
     Op::Put { key: key.clone(), value: Bytes::copy_from_slice(value.as_bytes()) }
 }
 
-pub(crate) fn delete(key: &Key) -> Op {
+pub fn delete(key: &Key) -> Op {
     Op::Delete { key: key.clone() }
 }
 
 /// A record that was created by the commit that wrote it.
-pub(crate) fn record(key: &Key, value: &str, revision: Revision) -> Record {
+pub fn record(key: &Key, value: &str, revision: Revision) -> Record {
     updated(key, value, revision, revision)
 }
 
 /// A record that was created by an earlier commit.
-pub(crate) fn updated(key: &Key, value: &str, revision: Revision, created: Revision) -> Record {
+pub fn updated(key: &Key, value: &str, revision: Revision, created: Revision) -> Record {
     let value = Bytes::copy_from_slice(value.as_bytes());
     Record { key: key.clone(), value, revision, created }
 }
 
 /// The record that a commit met instead of what it expected.
-pub(crate) fn conflict(result: Result<Revision, CommitError>, on: &Key) -> Option<Record> {
+pub fn conflict(result: Result<Revision, CommitError>, on: &Key) -> Option<Record> {
     match result {
         Err(CommitError::Conflict { key, current }) if key == *on => current.map(|record| *record),
         other => panic!("expected a conflict on {on}, got {other:?}"),

@@ -1,0 +1,177 @@
+//! Reading an export into etcd.
+//!
+//! # Flow
+//! A key that only this import writes is put where nothing of a store is; the records follow, in
+//! transactions that compare it; at the end the same transaction removes it and puts the identity.
+//! So a store is there whole or not at all, and no server uses one that is half there.
+
+use std::io::Read;
+
+use bytes::Bytes;
+use runtime::Tasks;
+use tracing::warn;
+use uuid::Uuid;
+
+use super::client::Client;
+use super::identity::{encode, nothing};
+use super::layout::{Layout, Span};
+use super::proto::{
+    Compare, CompareOperand, CompareResult, CompareTarget, DeleteRangeRequest, PutRequest, Request,
+    RequestOp, TxnRequest,
+};
+use super::{Error, EtcdOptions, OpenError};
+use crate::transfer::StreamError;
+use crate::transfer::Summary;
+use crate::transfer::stream::Stream;
+use crate::{MAX_COMMIT_BYTES, Record};
+
+/// Records of one transaction, within etcd's default of 128 operations.
+const RECORDS: usize = 100;
+
+/// Why nothing was imported.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// There is something under the prefix already.
+    #[error("etcd holds something under the prefix already")]
+    Exists,
+    /// Somebody has removed what the import had begun with.
+    #[error("somebody else has written under the prefix")]
+    Disturbed,
+    /// The stream is not a whole export.
+    #[error(transparent)]
+    Stream(#[from] StreamError),
+    /// A record is larger than etcd takes.
+    #[error("{key} has {size} bytes, more than etcd takes")]
+    TooLarge {
+        /// Its key.
+        key: String,
+        /// Its size.
+        size: usize,
+    },
+    /// etcd cannot be used.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// etcd did not take a part.
+    #[error("write to etcd")]
+    Write(#[source] crate::Cause),
+}
+
+/// The import that is under way.
+struct Import<'a> {
+    client: &'a Client,
+    layout: Layout,
+    token: Bytes,
+}
+
+/// Reads a stream into the prefix of an etcd where nothing is yet, whole or not at all.
+///
+/// The store keeps the hub's UID. Revisions are etcd's own, so all records are new ones; the
+/// resourceVersions begin above anything that the source can have served.
+///
+/// # Errors
+/// As [`ImportError`] says; what was written until then is removed, if etcd can be reached.
+pub async fn import(options: &EtcdOptions, input: impl Read) -> Result<Summary, ImportError> {
+    let mut stream = Stream::open(input)?;
+    let tasks = Tasks::new();
+    let (client, layout) = options.connect(&tasks).await?;
+    let token = Uuid::new_v4().to_string().into();
+    let import = Import { client: &client, layout, token };
+    let done = match import.begin().await {
+        Ok(()) => {
+            let filled = import.fill(&mut stream).await;
+            if filled.is_err() {
+                import.undo().await;
+            }
+            filled
+        }
+        Err(error) => Err(error),
+    };
+    tasks.cancel();
+    done.map(|()| stream.summary())
+}
+
+// === impl Import ===
+
+impl Import<'_> {
+    async fn begin(&self) -> Result<(), ImportError> {
+        let request = TxnRequest {
+            compare: nothing(&self.layout),
+            success: vec![put(self.layout.import(), self.token.clone())],
+            failure: Vec::new(),
+        };
+        let answer = self.client.txn(&request).await.map_err(write)?;
+        if answer.succeeded { Ok(()) } else { Err(ImportError::Exists) }
+    }
+
+    async fn fill(&self, stream: &mut Stream<impl Read>) -> Result<(), ImportError> {
+        let mut ops = Vec::with_capacity(RECORDS);
+        let mut bytes = 0;
+        let mut reached = 0;
+        while let Some(Record { key, value, .. }) = stream.next_record()? {
+            let size = key.as_bytes().len() + value.len();
+            if size > MAX_COMMIT_BYTES {
+                return Err(ImportError::TooLarge { key: key.to_string(), size });
+            }
+            if ops.len() == RECORDS || bytes + size > MAX_COMMIT_BYTES {
+                reached = self.write(std::mem::take(&mut ops)).await?;
+                bytes = 0;
+            }
+            bytes += size;
+            // A tombstone is created anew, as all records are.
+            ops.push(if value.is_empty() {
+                put(self.layout.tombstone(&key), Bytes::new())
+            } else {
+                put(self.layout.object(&key), value)
+            });
+        }
+        if !ops.is_empty() {
+            reached = self.write(ops).await?;
+        }
+        // Nobody is to see how the store came about.
+        let identity = encode(&stream.identity())?;
+        self.write(vec![
+            delete(Span::one(self.layout.import())),
+            put(self.layout.compacted(), reached.to_string().into()),
+            put(self.layout.identity(), identity),
+        ])
+        .await
+        .map(|_| ())
+    }
+
+    /// Writes, as long as the store is this import's, and gives the revision.
+    async fn write(&self, ops: Vec<RequestOp>) -> Result<i64, ImportError> {
+        let ours = Compare {
+            result: CompareResult::Equal.into(),
+            target: CompareTarget::Value.into(),
+            key: self.layout.import(),
+            operand: Some(CompareOperand::Value(self.token.clone())),
+            range_end: Bytes::new(),
+        };
+        let request = TxnRequest { compare: vec![ours], success: ops, failure: Vec::new() };
+        let answer = self.client.txn(&request).await.map_err(write)?;
+        if !answer.succeeded {
+            return Err(ImportError::Disturbed);
+        }
+        self.client.check(answer.header).map_err(write)
+    }
+
+    async fn undo(&self) {
+        let ops = vec![delete(self.layout.registry()), delete(Span::one(self.layout.import()))];
+        if let Err(error) = self.write(ops).await {
+            warn!(%error, "what was imported cannot be removed");
+        }
+    }
+}
+
+fn put(key: Bytes, value: Bytes) -> RequestOp {
+    RequestOp { request: Some(Request::Put(PutRequest { key, value })) }
+}
+
+fn delete(span: Span) -> RequestOp {
+    let Span { start: key, end: range_end } = span;
+    RequestOp { request: Some(Request::DeleteRange(DeleteRangeRequest { key, range_end })) }
+}
+
+fn write(error: Error) -> ImportError {
+    ImportError::Write(Box::new(error))
+}
