@@ -55,7 +55,7 @@ impl Endpoint {
     /// From `http://host:port` or `https://host:port`; without a scheme it is `http`.
     pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
         let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
-        let uri = whole.trim_end_matches('/').parse::<Uri>().map_err(|_| "it is not a URL")?;
+        let uri = whole.parse::<Uri>().map_err(|_| "it is not a URL")?;
         let tls = match uri.scheme_str() {
             Some("http") => false,
             Some("https") => true,
