@@ -9,9 +9,11 @@ mod criteria;
 mod declared;
 mod expression;
 mod hook;
+mod inputs;
 mod mutation;
 mod policy;
 mod rules;
+pub(crate) mod typecheck;
 
 use std::sync::Arc;
 
@@ -20,8 +22,9 @@ use serde_json::{Value, json};
 use store::cache::Object;
 
 pub(crate) use criteria::Matched;
-pub(crate) use expression::{Caller, Conditions, Inputs};
+pub(crate) use expression::Conditions;
 pub(crate) use hook::{Hook, Hooks};
+pub(crate) use inputs::{Caller, Inputs};
 pub(crate) use mutation::Patch;
 pub(crate) use policy::{Action, Binding, Denial, Policy, PolicyKind};
 

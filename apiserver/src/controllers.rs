@@ -7,6 +7,7 @@ mod content;
 mod defaults;
 mod fair;
 mod garbage;
+mod policies;
 mod queue;
 mod types;
 
@@ -28,6 +29,8 @@ pub(crate) fn spawn(registry: &Arc<Registry>, tasks: &Tasks) {
     drop(tasks.spawn(info_span!("types"), types));
     let garbage = garbage::run(registry.clone(), stop.clone());
     drop(tasks.spawn(info_span!("garbage"), garbage));
+    let policies = policies::run(registry.clone(), stop.clone());
+    drop(tasks.spawn(info_span!("policies"), policies));
     let defaults = defaults::run(registry.clone(), stop.clone());
     drop(tasks.spawn(info_span!("defaults"), defaults));
 }

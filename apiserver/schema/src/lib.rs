@@ -9,6 +9,7 @@ mod apply;
 pub mod coerce;
 pub mod crd;
 mod data;
+mod declare;
 pub mod default;
 pub mod import;
 pub mod jsonpath;

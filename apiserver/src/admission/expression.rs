@@ -1,24 +1,19 @@
-//! Expressions of policies and webhooks, and what they see of a request.
+//! Expressions of policies and webhooks: what they may use, and how they are evaluated.
 
-use std::fmt;
 use std::sync::Arc;
 
-use cel_rules::authorizer::{Authorizer, Decision, Question, Target};
 use cel_rules::{Budget, DeclType, Env, EvalError, Field, ObjectType, Opaque};
-use cel_rules::{Program, Record, Type, Value as Cel};
-use machinery::ClusterName;
+use cel_rules::{Program, Type, Value as Cel};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::declared::{NAMESPACE, REQUEST, REQUEST_RESOURCE};
+use super::declared::{NAMESPACE, REQUEST};
+use super::inputs::{Inputs, Variables};
 use super::text;
-use crate::auth::UserInfo;
-use crate::auth::authz;
-use crate::registry::ClusterScope;
 
 /// Cost units of one expression, of all match conditions, and of all else of one policy (upstream's
 /// `PerCallLimit`, `RuntimeCELCostBudgetMatchConditions` and `RuntimeCELCostBudget`).
-const PER_EXPRESSION: u64 = 1_000_000;
+pub(super) const PER_EXPRESSION: u64 = 1_000_000;
 const OF_CONDITIONS: u64 = 2_500_000;
 pub(super) const OF_POLICY: u64 = 10_000_000;
 
@@ -41,6 +36,9 @@ pub(super) struct Scope {
     sees: Sees,
     /// The variables of a policy; webhooks have none.
     variables: Option<Vec<Field>>,
+    /// The type of the request's object, and that of parameters: known only to those who check types.
+    object: Option<Arc<DeclType>>,
+    params: Option<Arc<DeclType>>,
 }
 
 /// A compiled expression.
@@ -48,7 +46,7 @@ pub(super) struct Scope {
 pub(super) struct Expression {
     pub(super) text: String,
     /// Why it can't be evaluated, if it can't.
-    program: Result<Program, String>,
+    pub(super) program: Result<Program, String>,
     output: Type,
     sees: Sees,
 }
@@ -60,55 +58,39 @@ pub(crate) struct Conditions {
     ignores_failure: bool,
 }
 
-/// What expressions see of a request.
-#[derive(Debug)]
-pub(crate) struct Inputs<'a> {
-    pub(crate) object: Option<&'a Value>,
-    pub(crate) old: Option<&'a Value>,
-    pub(crate) request: &'a Value,
-    pub(crate) namespace: Option<&'a Value>,
-    pub(crate) params: Option<&'a Value>,
-    pub(crate) caller: &'a Caller,
-}
-
-/// What the user of a request may do, for the variable `authorizer`.
-#[derive(Clone, Debug)]
-pub(crate) struct Caller {
-    pub(crate) user: Arc<UserInfo>,
-    pub(crate) cluster: ClusterName,
-    pub(crate) authorizer: Arc<authz::Authorizer>,
-}
-
-/// The variables of a policy, each of which sees those before it. They are evaluated when they are
-/// read, each time: what an evaluation gives lives no longer than what it came from.
-pub(super) struct Variables<'a> {
-    list: &'a [(String, Expression)],
-    inputs: &'a Inputs<'a>,
-    /// Units that may still be spent, by all expressions that share the variables.
-    left: &'a Mutex<u64>,
-}
-
 // === impl Scope ===
 
 impl Scope {
     /// What the expressions of a policy see.
     pub(super) fn new(sees: Sees) -> Self {
-        Self { sees, variables: Some(Vec::new()) }
+        Self { sees, variables: Some(Vec::new()), object: None, params: None }
+    }
+
+    /// What the expressions of a policy see of objects whose type is known.
+    pub(super) fn typed(sees: Sees, object: Arc<DeclType>, params: Option<Arc<DeclType>>) -> Self {
+        Self { object: Some(object), params, ..Self::new(sees) }
     }
 
     /// What a condition sees when it is written: no variables, whatever it belongs to.
     fn of_condition(params: bool) -> Self {
-        Self { sees: Sees { params, authorizer: true, patches: false }, variables: None }
+        let sees = Sees { params, authorizer: true, patches: false };
+        Self { variables: None, ..Self::new(sees) }
     }
 
     /// The same declarations for other expressions of the policy.
     pub(super) fn seeing(&self, sees: Sees) -> Self {
-        Self { sees, variables: self.fields() }
+        let (object, params) = (self.object.clone(), self.params.clone());
+        Self { sees, variables: self.fields(), object, params }
     }
 
     /// Declares a variable of the policy.
     pub(super) fn add(&mut self, name: &str, expression: &Expression) {
-        let decl = DeclType::plain(expression.output.clone(), cel_rules::decl::UNBOUNDED, 1);
+        // As upstream, the fields of structures are not known any more.
+        let output = match &expression.output {
+            Type::Object(_) => Type::Dyn,
+            output => output.clone(),
+        };
+        let decl = DeclType::plain(output, cel_rules::decl::UNBOUNDED, 1);
         let field = Field { name: name.into(), json_name: None, decl, required: true };
         let variables = self.variables.get_or_insert_default();
         variables.retain(|known| *known.name != *name);
@@ -127,15 +109,15 @@ impl Scope {
     }
 
     fn env(&self) -> Env {
-        let dynamic = DeclType::dynamic();
+        let object = self.object.clone().unwrap_or_else(DeclType::dynamic);
         let mut variables = vec![
-            ("object", dynamic.clone()),
-            ("oldObject", dynamic.clone()),
+            ("object", object.clone()),
+            ("oldObject", object),
             ("request", REQUEST.clone()),
             ("namespaceObject", NAMESPACE.clone()),
         ];
         if self.sees.params {
-            variables.push(("params", dynamic));
+            variables.push(("params", self.params.clone().unwrap_or_else(DeclType::dynamic)));
         }
         if self.sees.authorizer {
             let opaque = |of| DeclType::plain(Type::Opaque(of), 0, 0);
@@ -208,7 +190,7 @@ impl Expression {
             .map_err(|error| format!("expression '{}' resulted in error: {error}", self.text)))
     }
 
-    fn run<'v>(
+    pub(super) fn run<'v>(
         &self,
         program: &'v Program,
         inputs: &'v Inputs<'_>,
@@ -283,173 +265,5 @@ impl Conditions {
     }
 }
 
-// === impl Inputs ===
-
-impl Inputs<'_> {
-    fn values<'v>(
-        &'v self,
-        sees: Sees,
-        variables: &'v Variables<'_>,
-    ) -> Result<Vec<Cel<'v>>, EvalError> {
-        let untyped = |value: Option<&'v Value>| value.map_or(Cel::NULL, Cel::from_untyped);
-        let namespace = match self.namespace {
-            Some(namespace) => Cel::from_json(namespace, &NAMESPACE)?,
-            None => Cel::NULL,
-        };
-        let request = Cel::from_json(self.request, &REQUEST)?;
-        let mut values = vec![untyped(self.object), untyped(self.old), request, namespace];
-        if sees.params {
-            values.push(untyped(self.params));
-        }
-        if sees.authorizer {
-            let authorizer = Cel::authorizer(Arc::new(self.caller.clone()));
-            values.push(authorizer.clone());
-            values.push(self.request_resource(authorizer)?);
-        }
-        values.push(Cel::record(variables));
-        Ok(values)
-    }
-
-    /// The check of the request's own resource.
-    fn request_resource<'v>(&'v self, authorizer: Cel<'v>) -> Result<Cel<'v>, EvalError> {
-        let resource = self.request.get("requestResource").unwrap_or(&Value::Null);
-        let parts = [
-            text(resource, "group"),
-            text(resource, "resource"),
-            text(self.request, "requestSubResource"),
-            text(self.request, "namespace"),
-            text(self.request, "name"),
-        ];
-        let mut values = vec![authorizer];
-        values.extend(parts.map(Cel::str));
-        REQUEST_RESOURCE.evaluate(&values, &mut Budget::new(PER_EXPRESSION))
-    }
-}
-
-// === impl Variables ===
-
-impl Record for Variables<'_> {
-    fn field<'s>(&'s self, name: &str) -> Option<Result<Cel<'s>, EvalError>> {
-        let at = self.list.iter().position(|(known, _)| known == name)?;
-        let (_, expression) = self.list.get(at)?;
-        let failed = |what: &str, why: &dyn fmt::Display| {
-            EvalError::failed(format_args!("composited variable {name:?} fails to {what}: {why}"))
-        };
-        let program = match &expression.program {
-            Ok(program) => program,
-            Err(why) => return Some(Err(failed("compile", why))),
-        };
-        if *self.left.lock() == 0 {
-            return Some(Err(EvalError::CostLimit));
-        }
-        let value = expression.run(program, self.inputs, self, self.left);
-        Some(value.map_err(|error| match error {
-            EvalError::CostLimit => EvalError::CostLimit,
-            EvalError::Failed(why) => failed("evaluate", &why),
-        }))
-    }
-}
-
-impl fmt::Debug for Variables<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.list.iter().map(|(name, _)| name)).finish()
-    }
-}
-
-// === impl Caller ===
-
-impl Authorizer for Caller {
-    fn authorize(&self, question: &Question<'_>) -> Decision {
-        let account;
-        let user = match question.service_account {
-            None => &*self.user,
-            Some((namespace, name)) => {
-                let groups =
-                    ["system:serviceaccounts", &format!("system:serviceaccounts:{namespace}")];
-                let name = format!("system:serviceaccount:{namespace}:{name}");
-                let home = Some(self.cluster.clone());
-                account = UserInfo { home, ..UserInfo::known(&name, &groups) };
-                &account
-            }
-        };
-        let verb = question.verb;
-        let asked = match question.target {
-            Target::Path(path) => authz::Attributes::Path { verb, path },
-            Target::Resource { group, resource, subresource, namespace, name, .. } => {
-                authz::Attributes::Resource { verb, group, resource, subresource, namespace, name }
-            }
-        };
-        let scope = ClusterScope::One(self.cluster.clone());
-        let decision = self.authorizer.authorize(user, &scope, &asked);
-        let (allowed, reason) = (decision.is_allowed(), decision.reason());
-        Decision { allowed, reason, error: None }
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    async fn met(expressions: &[&str], ignores_failure: bool) -> Result<bool, String> {
-        let store = store::MemoryStore::new(store::memory::Options::default());
-        let overlay = Arc::new(store::cache::NoOverlay);
-        let tasks = runtime::Tasks::new();
-        let cache = store::cache::Cache::start(store, overlay, &tasks).await.unwrap();
-        let caller = Caller {
-            user: Arc::new(UserInfo::known("eve", &[])),
-            cluster: ClusterName::root(),
-            authorizer: Arc::new(authz::Authorizer::new(cache)),
-        };
-        let conditions: Vec<Value> =
-            expressions.iter().map(|text| json!({"name": "c", "expression": text})).collect();
-        let conditions = Conditions::of_webhook(&conditions, ignores_failure);
-        let object = json!({"metadata": {"name": "a"}, "spec": {"replicas": 3}});
-        let request = json!({
-            "operation": "CREATE", "userInfo": {"username": "eve", "groups": ["g"]},
-            "requestResource": {"group": "apps", "version": "v1", "resource": "deployments"},
-            "resource": {}, "kind": {}, "requestKind": {}, "name": "a", "namespace": "n",
-        });
-        let namespace = json!({
-            "metadata": {"labels": {"env": "test"}, "creationTimestamp": "2026-01-01T00:00:00Z"},
-        });
-        let inputs = Inputs {
-            object: Some(&object),
-            old: None,
-            request: &request,
-            namespace: Some(&namespace),
-            params: None,
-            caller: &caller,
-        };
-        conditions.met(&inputs)
-    }
-
-    #[tokio::test]
-    async fn conditions_see_the_request() {
-        let check = async |text: &str, expect: bool| {
-            assert_eq!(met(&[text], false).await, Ok(expect), "{text}");
-        };
-        check("object.spec.replicas == 3", true).await;
-        check("oldObject == null", true).await;
-        check("request.operation == 'UPDATE'", false).await;
-        check("request.userInfo.username == 'eve'", true).await;
-        check("namespaceObject.metadata.labels['env'] == 'test'", true).await;
-        check("namespaceObject.metadata.creationTimestamp.getFullYear() == 2026", true).await;
-        check("authorizer.group('').resource('pods').check('get').allowed()", false).await;
-        check("authorizer.path('/healthz').check('get').allowed()", true).await;
-        check("authorizer.requestResource.check('create').allowed()", false).await;
-    }
-
-    #[tokio::test]
-    async fn a_false_condition_decides_and_failures_follow_the_policy() {
-        let fails = "object.nothing == 1";
-        let why = "expression 'object.nothing == 1' resulted in error: no such key: nothing";
-        assert_eq!(met(&[fails], false).await, Err(why.into()));
-        assert_eq!(met(&[fails], true).await, Ok(false));
-        assert_eq!(met(&[fails, "false"], false).await, Ok(false));
-        assert_eq!(met(&["true", fails], true).await, Ok(false));
-        let wrong = met(&["1"], false).await.unwrap_err();
-        assert_eq!(wrong, "compilation error: must evaluate to bool but got int");
-    }
-}
+mod tests;

@@ -4,7 +4,8 @@ use cel_rules::patches::{object_type, operations_type};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::expression::{Expression, Inputs, OF_POLICY, Scope};
+use super::expression::{Expression, OF_POLICY, Scope};
+use super::inputs::Inputs;
 use super::policy::Policy;
 use super::text;
 

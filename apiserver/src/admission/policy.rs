@@ -10,7 +10,8 @@ use sha2::{Digest, Sha256};
 use store::cache::Object;
 
 use super::criteria::Criteria;
-use super::expression::{Conditions, Expression, Inputs, OF_POLICY, Scope, Sees};
+use super::expression::{Conditions, Expression, OF_POLICY, Scope, Sees};
+use super::inputs::Inputs;
 use super::mutation::Mutation;
 use super::{items, text};
 use crate::registry::Reason;

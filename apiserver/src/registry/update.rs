@@ -1,12 +1,13 @@
 //! Update: an object's next state, judged against the present one.
 
+mod kept;
+
 use std::sync::Arc;
 
 use machinery::field::go_quote;
-use machinery::meta::{get, get_i64, get_str, remove, set};
+use machinery::meta::{get, get_str, remove, set};
 use machinery::{FieldError, FieldPath};
 use schema::crd::ScalePaths;
-use schema::resource::{Generation, ResourceDef};
 use serde_json::{Value, json};
 use store::cache::Object;
 
@@ -14,12 +15,13 @@ use super::admission::Admission;
 use super::commit::{Lost, TRIES, Write, parse};
 use super::create::{check_namespace, contended};
 use super::guard::{Guard, is_stored};
-use super::managed::{MANAGED_FIELDS, Tracking, manager};
+use super::managed::{Tracking, manager};
 use super::owners::dedup_owners;
 use super::scale::{parts, scale_of};
 use super::strategy;
 use crate::admission::{Objects, Operation};
 use crate::registry::{Body, Context, Error, Reason, Registry, Target, WriteOptions, Written};
+use kept::{grow, merge_subresource, restore};
 
 /// What becomes of an object that is updated.
 pub(super) enum Next {
@@ -348,93 +350,4 @@ fn check_uid(target: &Target, object: &Value, present: &str) -> Result<(), Error
 
 fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     get_str(object, &["metadata", field]).unwrap_or_default()
-}
-
-/// Puts back what only the server sets. What upstream tells a client who sets it, the validation
-/// that follows tells.
-fn restore(old: &Value, new: &mut Value) {
-    let fixed = ["creationTimestamp", "generation", "resourceVersion"];
-    let told = ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"];
-    for field in fixed.into_iter().chain(told) {
-        let given = get(new, &["metadata", field]).filter(|given| !given.is_null());
-        if told.contains(&field) && given.is_some_and(|given| given != "") {
-            continue;
-        }
-        match get(old, &["metadata", field]) {
-            Some(value) => {
-                set(new, &["metadata", field], value.clone());
-            }
-            None => {
-                remove(new, &["metadata", field]);
-            }
-        }
-    }
-    remove(new, &["metadata", "selfLink"]);
-}
-
-/// Keeps what the endpoint may not change: a subresource has its own fields, and the main endpoint
-/// all others.
-fn merge_subresource(target: &Target, old: &Value, new: &mut Value) {
-    let take = |from: &Value, to: &mut Value, field: &str| {
-        let path = field.split('.').collect::<Vec<_>>();
-        match get(from, &path) {
-            Some(value) => {
-                set(to, &path, value.clone());
-            }
-            None => {
-                remove(to, &path);
-            }
-        }
-    };
-    if target.subresource.is_empty() {
-        let subresources = target.resource.subresources.iter();
-        for field in subresources.filter(|sub| sub.kind.is_none()).flat_map(|sub| &sub.writes) {
-            if &**field == "status" {
-                take(old, new, field);
-            }
-        }
-        return;
-    }
-    let Some(subresource) = target.resource.subresource(&target.subresource) else {
-        return;
-    };
-    let managers = remove(new, &MANAGED_FIELDS);
-    let mut merged = old.clone();
-    for field in &subresource.writes {
-        take(new, &mut merged, field);
-    }
-    match managers {
-        Some(managers) => {
-            set(&mut merged, &MANAGED_FIELDS, managers);
-        }
-        None => {
-            remove(&mut merged, &MANAGED_FIELDS);
-        }
-    }
-    *new = merged;
-}
-
-/// `metadata.generation` grows with the fields that the kind says.
-fn grow(resource: &ResourceDef, old: &Value, new: &mut Value) {
-    let changed = match &resource.generation {
-        Generation::None => return,
-        Generation::Fields(fields) => {
-            fields.iter().any(|field| get(old, &[field]) != get(new, &[field]))
-        }
-        Generation::All => {
-            let has_status = resource.subresource("status").is_some();
-            let without = |value: &Value| {
-                let mut value = value.clone();
-                remove(&mut value, &["metadata"]);
-                if has_status {
-                    remove(&mut value, &["status"]);
-                }
-                value
-            };
-            without(old) != without(new)
-        }
-    };
-    let generation = get_i64(old, &["metadata", "generation"]).unwrap_or(0);
-    let generation = if changed { generation + 1 } else { generation };
-    set(new, &["metadata", "generation"], json!(generation));
 }

@@ -16,6 +16,7 @@ mod compaction;
 pub(crate) mod format;
 pub(crate) mod open;
 pub(crate) mod parts;
+mod put;
 mod snapshot;
 mod watch;
 mod writer;

@@ -394,3 +394,46 @@ async fn conditions_that_do_not_compile_are_not_stored() {
     check(json!(many), expect).await;
     hub.shutdown().await;
 }
+
+#[tokio::test]
+async fn types_of_policies_are_checked_in_their_status() {
+    let hub = Hub::start().await;
+    let path = format!("/clusters/a/{GROUP}/validatingadmissionpolicies");
+    let definition = crate::types::definition(&json!([crate::types::version("v1", true)]));
+    let crds = format!("/clusters/a/{}", crate::types::CRDS);
+    made(&hub, &crds, &definition).await;
+    let served = format!("{crds}/widgets.example.com");
+    crate::types::eventually(&hub, &served, crate::types::is("Established")).await;
+    let check = async |name: &str, groups: Value, resources: Value, text: &str, expect: Value| {
+        let policy = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": name},
+            "spec": {
+                "matchConstraints": {"resourceRules": [{
+                    "operations": ["CREATE"], "apiGroups": groups, "apiVersions": ["v1"],
+                    "resources": resources,
+                }]},
+                "validations": [{"expression": text}],
+            },
+        });
+        made(&hub, &path, &policy).await;
+        let seen = |_: u16, policy: &Value| policy["status"]["observedGeneration"] == 1;
+        let policy = crate::types::eventually(&hub, &format!("{path}/{name}"), seen).await;
+        let place = "spec.validations[0].expression";
+        let warnings = json!({"expressionWarnings": [{"fieldRef": place, "warning": expect}]});
+        let expect = if expect.is_null() { json!({}) } else { warnings };
+        assert_eq!(policy["status"]["typeChecking"], expect, "{text}");
+    };
+    // As a real kube-apiserver with its controller manager says.
+    let warning = "/v1, Kind=Secret: ERROR: <input>:1:7: undefined field 'binaryData'\n | \
+                   object.binaryData.size() > 1\n | ......^\n";
+    let kinds = json!(["configmaps", "secrets"]);
+    check("a", json!([""]), kinds, "object.binaryData.size() > 1", json!(warning)).await;
+    let warning = "example.com/v1, Kind=Widget: ERROR: <input>:1:12: undefined field 'siz'\n | \
+                   object.spec.siz > 1\n | ...........^\n";
+    check("b", json!(["example.com"]), json!(["widgets"]), "object.spec.siz > 1", json!(warning))
+        .await;
+    check("c", json!(["*"]), json!(["secrets"]), "object.none == 1", Value::Null).await;
+    check("d", json!([""]), json!(["secrets"]), "object.data['a'] == b'x'", Value::Null).await;
+    hub.shutdown().await;
+}

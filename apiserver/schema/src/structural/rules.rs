@@ -96,6 +96,11 @@ impl<'s> Place<'s> {
 }
 
 impl Structural {
+    /// The type of whole objects, as rules see them.
+    pub(crate) fn declared_whole(&self, name: &str) -> Arc<DeclType> {
+        declare::declare(self.root(), true, name).unwrap_or_else(DeclType::dynamic)
+    }
+
     /// What is wrong with the rules of a CRD that is written; `at` is the schema's path in messages.
     pub fn check_rules(&self, at: &FieldPath, estimates: Estimates) -> Vec<FieldError> {
         if !self.root().has_rules() {

@@ -18,14 +18,15 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use redb::{Database, Durability, StorageError, Table, WriteTransaction};
+use redb::{Database, Durability, WriteTransaction};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Shared;
 use super::compaction::Schedule;
-use super::format::{self, RawChange, RawRecord, RawValue};
-use super::parts::{Form, Parts};
+use super::format;
+use super::parts::Parts;
+use super::put::{forget, put};
 use super::snapshot::{Snapshot, find};
 use crate::{Change, CommitError, ReadError, Revision, Txn, commit};
 
@@ -328,67 +329,6 @@ impl Writer {
 impl std::fmt::Debug for Writer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Writer").field("position", &self.position).finish_non_exhaustive()
-    }
-}
-
-/// The values of a change as they were written, and as they had been.
-struct Written<'c> {
-    value: Option<Form<'c>>,
-    /// Of a record that was parted.
-    previous: Option<Vec<u8>>,
-}
-
-/// Writes a change to the present records. The log will refer to the parts of its values, too.
-fn put<'c>(
-    objects: &mut Table<'_, &'static [u8], &'static [u8]>,
-    parts: &mut Parts<'_>,
-    buffer: &mut Vec<u8>,
-    change: &'c Change,
-) -> Result<Written<'c>, StorageError> {
-    let key = change.key.as_bytes().as_ref();
-    let value = match &change.value {
-        Some(value) => Some(parts.store(&change.key, value, 2)?),
-        None => None,
-    };
-    let replaced = match &value {
-        Some(form) => {
-            let (revision, created) = (change.revision, change.created());
-            RawRecord { revision, created, value: form.raw() }.encode(buffer);
-            objects.insert(key, buffer.as_slice())?
-        }
-        None => objects.remove(key)?,
-    };
-    // What the record referred to, the log refers to now: the count stays.
-    let parted = |record: RawRecord<'_>| record.value.parted.then(|| record.value.bytes.to_vec());
-    let previous =
-        replaced.and_then(|bytes| RawRecord::decode(bytes.value()).ok().and_then(parted));
-    Ok(Written { value, previous })
-}
-
-/// Takes what a log entry refers to off the counts. One that can't be read refers to nothing.
-fn forget(parts: &mut Parts<'_>, entry: &[u8]) {
-    let Ok(entry) = format::Entry::decode(entry) else { return };
-    for change in entry.changes() {
-        let Ok(change) = change else { return };
-        parts.forget(&change);
-    }
-}
-
-// === impl Written ===
-
-impl Written<'_> {
-    /// The change as the log holds it.
-    fn logged<'w>(&'w self, change: &'w Change) -> RawChange<'w> {
-        let previous = change.previous.as_ref().map(|record| RawRecord {
-            revision: record.revision,
-            created: record.created,
-            value: match &self.previous {
-                Some(bytes) => RawValue { bytes, parted: true },
-                None => RawValue::plain(&record.value),
-            },
-        });
-        let value = self.value.as_ref().map(Form::raw);
-        RawChange { key: change.key.as_bytes(), value, previous }
     }
 }
 
