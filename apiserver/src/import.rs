@@ -130,7 +130,9 @@ impl Counts {
 
 fn read(path: &Path) -> anyhow::Result<Access> {
     let text = std::fs::read(path).with_context(|| format!("read {}", path.display()))?;
-    Access::parse(&text).with_context(|| format!("the kubeconfig {} can't be used", path.display()))
+    let directory = path.parent().unwrap_or(Path::new(""));
+    Access::parse(&text, directory)
+        .with_context(|| format!("the kubeconfig {} can't be used", path.display()))
 }
 
 /// Leaves only the named resources; all, if none is named.

@@ -291,8 +291,15 @@ fn tls(access: &Access) -> Result<ClientConfig, ClientError> {
         |what: &'static str| move |error: rustls::Error| ClientError::Material(what, error.into());
     const AUTHORITY: &str = "certificate authority";
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&access.authority) {
-        roots.add(certificate.map_err(bad(AUTHORITY))?).map_err(refused(AUTHORITY))?;
+    match &access.authority {
+        None => {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+        Some(authority) => {
+            for certificate in CertificateDer::pem_slice_iter(authority) {
+                roots.add(certificate.map_err(bad(AUTHORITY))?).map_err(refused(AUTHORITY))?;
+            }
+        }
     }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(provider)

@@ -1,8 +1,11 @@
 //! Kubeconfigs, read as far as they are data.
 //!
-//! A kubeconfig may name programs to run, files to read and addresses to send everything to. Whoever
-//! follows those does what the author of the file wants; so they are refused, each with its reason,
-//! and what is left is an address, the certificates that vouch for it, and an identity.
+//! A kubeconfig may name programs to run and addresses to send everything to. Whoever follows those does
+//! what the author of the file wants; so they are refused, each with its reason, and what is left is an
+//! address, the certificates that vouch for it (the system's, where it names none), and an identity.
+//! Files that it names are read: who runs an import gives a kubeconfig of their own.
+
+use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -16,8 +19,8 @@ pub(crate) struct Access {
     pub(crate) server: String,
     /// The name that its certificate must be for, where that is not the host of the address.
     pub(crate) server_name: Option<String>,
-    /// The certificates that vouch for it, as PEM.
-    pub(crate) authority: Vec<u8>,
+    /// The certificates that vouch for it, as PEM; `None` for the system's.
+    pub(crate) authority: Option<Vec<u8>>,
     /// Who calls.
     pub(crate) identity: Identity,
 }
@@ -64,6 +67,16 @@ pub(crate) enum KubeconfigError {
         /// What is wrong with it.
         problem: &'static str,
     },
+    /// A file that it names can't be read.
+    #[error("its {field} {path:?} can't be read: {why}")]
+    File {
+        /// The field.
+        field: &'static str,
+        /// The file.
+        path: String,
+        /// Why not.
+        why: String,
+    },
     /// A field that isn't followed.
     #[error("its {field} is not followed: {reason}")]
     Refused {
@@ -74,22 +87,16 @@ pub(crate) enum KubeconfigError {
     },
 }
 
-const FILE: &str = "files are not read; put the content into the kubeconfig";
-
 /// Fields of a cluster that are refused.
-const OF_CLUSTER: [(&str, &str); 3] = [
-    ("certificate-authority", FILE),
+const OF_CLUSTER: [(&str, &str); 2] = [
     ("proxy-url", "requests go to the cluster itself"),
     ("insecure-skip-tls-verify", "whoever answers could be anyone"),
 ];
 
 /// Fields of a user that are refused.
-const OF_USER: [(&str, &str); 9] = [
+const OF_USER: [(&str, &str); 6] = [
     ("exec", "no programs are run; use a token or a client certificate"),
     ("auth-provider", "it needs a program of its own; use a token or a client certificate"),
-    ("client-certificate", FILE),
-    ("client-key", FILE),
-    ("tokenFile", FILE),
     ("username", "Kubernetes has no passwords any more"),
     ("as", "acting for another user is not supported"),
     ("as-uid", "acting for another user is not supported"),
@@ -99,15 +106,29 @@ const OF_USER: [(&str, &str); 9] = [
 // === impl Access ===
 
 impl Access {
-    /// Reads the current context of a kubeconfig; without contexts, its only cluster and user.
+    /// Reads the current context of a kubeconfig; without contexts, its only cluster and user. Files that
+    /// it names are read, relative ones in `directory`.
     ///
     /// # Errors
     /// What is missing, wrong or refused.
-    pub(crate) fn parse(text: &[u8]) -> Result<Self, KubeconfigError> {
+    pub(crate) fn parse(text: &[u8], directory: &Path) -> Result<Self, KubeconfigError> {
         let config = json::yaml(text, &Limits::default())
             .map_err(|error| KubeconfigError::Unreadable(error.message))?
             .value;
         let (cluster, user) = chosen(&config)?;
+        let (mut cluster, mut user) = (cluster.clone(), user.clone());
+        take_in(&mut cluster, "certificate-authority", "certificate-authority-data", directory)?;
+        for (file, data) in [
+            ("client-certificate", "client-certificate-data"),
+            ("client-key", "client-key-data"),
+            ("tokenFile", "token"),
+        ] {
+            take_in(&mut user, file, data, directory)?;
+        }
+        Self::of(&cluster, &user)
+    }
+
+    fn of(cluster: &Value, user: &Value) -> Result<Self, KubeconfigError> {
         refuse(cluster, &OF_CLUSTER)?;
         refuse(user, &OF_USER)?;
         let server = field(cluster, "server").ok_or(KubeconfigError::Missing("a server"))?;
@@ -115,8 +136,7 @@ impl Access {
             let problem = "does not begin with https://";
             return Err(KubeconfigError::Invalid { field: "server", problem });
         }
-        let authority = pem(cluster, "certificate-authority-data")?
-            .ok_or(KubeconfigError::Missing("certificate-authority-data"))?;
+        let authority = pem(cluster, "certificate-authority-data")?;
         let token = field(user, "token").map(|token| Identity::Token(token.to_owned()));
         let chain = pem(user, "client-certificate-data")?;
         let key = pem(user, "client-key-data")?;
@@ -182,6 +202,29 @@ fn named<'c>(
 
 fn entries<'c>(config: &'c Value, list: &str) -> &'c [Value] {
     config.get(list).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// Puts the content of a file in the place of its name. What a kubeconfig holds itself goes before the
+/// files that it names, as kubectl has it.
+fn take_in(
+    value: &mut Value,
+    file: &'static str,
+    data: &'static str,
+    directory: &Path,
+) -> Result<(), KubeconfigError> {
+    let Some(path) = field(value, file).map(str::to_owned) else { return Ok(()) };
+    if field(value, data).is_none() {
+        let content = std::fs::read(directory.join(&path)).map_err(|error| {
+            let (path, why) = (path.clone(), error.to_string());
+            KubeconfigError::File { field: file, path, why }
+        })?;
+        value[data] = match data {
+            "token" => String::from_utf8_lossy(&content).trim().into(),
+            _ => STANDARD.encode(content).into(),
+        };
+    }
+    value[file] = Value::Null;
+    Ok(())
 }
 
 /// A text that is there and not empty.

@@ -147,7 +147,7 @@ mod tests {
             let access = Access {
                 server: server.to_owned(),
                 server_name: None,
-                authority: Vec::new(),
+                authority: Some(Vec::new()),
                 identity: Identity::Token("t".into()),
             };
             let cluster = ClusterName::parse("one").unwrap();

@@ -68,11 +68,10 @@ impl Registry {
         if ctx.inside || is_exempt(&target.resource.group) {
             return None;
         }
-        let all = |resource: &GroupResource| {
-            self.cache.list(&KeyPrefix::cluster(resource, cluster), None, 0).objects
-        };
-        let [mutating, validating, bindings, mutators] =
-            [&MUTATING, &VALIDATING, &BINDINGS, &MUTATORS].map(|resource| all(resource));
+        // One look into the cache: most logical clusters have none of all four.
+        let prefixes = [&*MUTATING, &*VALIDATING, &*BINDINGS, &*MUTATORS]
+            .map(|resource| KeyPrefix::cluster(resource, cluster));
+        let [mutating, validating, bindings, mutators] = self.cache.list_each(&prefixes);
         if [&mutating, &validating, &bindings, &mutators].iter().all(|list| list.is_empty()) {
             return None;
         }

@@ -169,6 +169,12 @@ impl Cache {
         Listed { objects, revision: inner.state.revision(), remaining }
     }
 
+    /// The objects under each of some prefixes, all as they are at one revision.
+    pub fn list_each<const N: usize>(&self, prefixes: &[KeyPrefix; N]) -> [Vec<Arc<Object>>; N] {
+        let inner = self.inner.read();
+        prefixes.each_ref().map(|prefix| inner.state.range(prefix, None, 0).0)
+    }
+
     /// The next stored objects of all resources after `after`, in key order, at most `limit`. Each
     /// call is of another revision.
     pub fn scan(&self, after: Option<&Key>, limit: usize) -> Vec<Arc<Object>> {

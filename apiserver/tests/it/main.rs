@@ -22,3 +22,4 @@ mod program;
 mod public;
 mod transfer;
 mod types;
+mod webhooks;

@@ -22,7 +22,7 @@ fn config() -> Value {
 }
 
 fn parse(config: &Value) -> Result<Access, KubeconfigError> {
-    Access::parse(config.to_string().as_bytes())
+    Access::parse(config.to_string().as_bytes(), Path::new("/nowhere"))
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn says_where_and_as_whom() {
     let access = parse(&config()).unwrap();
     assert_eq!(access.server, "https://host:1/clusters/x");
     assert!(matches!(&access.identity, Identity::Token(token) if token == "t"));
-    assert_eq!(access.authority, b"-----BEGIN CA-----");
+    assert_eq!(access.authority.as_deref(), Some(b"-----BEGIN CA-----".as_slice()));
     let shown = format!("{access:?} {:?}", access.identity);
     assert_eq!(shown, "Access { server: \"https://host:1/clusters/x\", .. } Token");
 
@@ -72,12 +72,6 @@ fn each_refusal_says_why() {
         json!("AAAA"),
         "its certificate-authority-data holds no PEM",
     );
-    check(
-        cluster,
-        "certificate-authority-data",
-        json!(null),
-        "it lacks certificate-authority-data",
-    );
     check(user, "token", json!(""), "it lacks a token or a client certificate");
     check(user, "client-key-data", json!(data("KEY")), "it lacks client-certificate-data");
     check(user, "client-certificate-data", json!(data("C")), "it lacks client-key-data");
@@ -98,7 +92,44 @@ fn each_refusal_says_why() {
 #[test]
 fn nonsense_is_told() {
     for text in ["", "[]", "x", "clusters: 1", "clusters: [1]\nusers: [2]"] {
-        assert!(Access::parse(text.as_bytes()).is_err(), "{text}");
+        assert!(Access::parse(text.as_bytes(), Path::new("")).is_err(), "{text}");
     }
-    assert!(matches!(Access::parse(b"\t:"), Err(KubeconfigError::Unreadable(_))));
+    assert!(matches!(Access::parse(b"\t:", Path::new("")), Err(KubeconfigError::Unreadable(_))));
+}
+
+#[test]
+fn files_that_a_kubeconfig_names_are_read() {
+    let directory = tempfile::tempdir().unwrap();
+    for (file, content) in [("ca", "CA"), ("chain", "CERTIFICATE"), ("key", "KEY")] {
+        let content = format!("-----BEGIN {content}-----");
+        std::fs::write(directory.path().join(file), content).unwrap();
+    }
+    std::fs::write(directory.path().join("token"), "secret\n").unwrap();
+    let own = |config: &Value| Access::parse(config.to_string().as_bytes(), directory.path());
+    let mut config = config();
+    let cluster = json!({"server": "https://host", "certificate-authority": "ca"});
+    config["clusters"][0]["cluster"] = cluster;
+    config["users"][0]["user"] = json!({"client-certificate": "chain", "client-key": "key"});
+    let access = own(&config).unwrap();
+    assert_eq!(access.authority.as_deref(), Some(b"-----BEGIN CA-----".as_slice()));
+    let Identity::Certificate { chain, key } = access.identity else { panic!("a certificate") };
+    assert_eq!(
+        (chain.as_slice(), key.as_slice()),
+        (b"-----BEGIN CERTIFICATE-----".as_slice(), b"-----BEGIN KEY-----".as_slice())
+    );
+    // What it holds itself goes before.
+    config["clusters"][0]["cluster"]["certificate-authority-data"] = json!(data("OWN"));
+    let access = own(&config).unwrap();
+    assert_eq!(access.authority.as_deref(), Some(b"-----BEGIN OWN-----".as_slice()));
+
+    config["users"][0]["user"] = json!({"tokenFile": directory.path().join("token")});
+    config["clusters"][0]["cluster"] = json!({"server": "https://host"});
+    let access = own(&config).unwrap();
+    assert!(matches!(&access.identity, Identity::Token(token) if token == "secret"));
+    assert_eq!(access.authority, None, "the system's");
+    config["users"][0]["user"] = json!({"client-certificate": "none", "client-key": "key"});
+    let told = own(&config).unwrap_err().to_string();
+    assert!(told.starts_with("its client-certificate \"none\" can't be read: "), "{told}");
+    config["users"][0]["user"] = json!({"exec": {"command": "x"}});
+    assert!(own(&config).unwrap_err().to_string().starts_with("its exec is not followed"));
 }
