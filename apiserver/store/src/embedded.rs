@@ -16,7 +16,6 @@ mod compaction;
 pub(crate) mod format;
 pub(crate) mod open;
 pub(crate) mod parts;
-mod put;
 mod snapshot;
 mod watch;
 mod writer;

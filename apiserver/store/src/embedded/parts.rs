@@ -9,6 +9,8 @@
 //!   parts and counts change in the transaction that changes the values.
 //! - What does not add up is kept: a part goes only when its count comes to exactly nothing.
 
+pub(super) mod put;
+
 use std::collections::HashMap;
 
 use redb::{ReadableTable, ReadableTableMetadata, StorageError, Table};

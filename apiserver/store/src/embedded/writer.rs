@@ -26,7 +26,7 @@ use super::Shared;
 use super::compaction::Schedule;
 use super::format;
 use super::parts::Parts;
-use super::put::{forget, put};
+use super::parts::put::{forget, put};
 use super::snapshot::{Snapshot, find};
 use crate::{Change, CommitError, ReadError, Revision, Txn, commit};
 

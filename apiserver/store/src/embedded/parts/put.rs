@@ -2,20 +2,20 @@
 
 use redb::{StorageError, Table};
 
-use super::format::{self, RawChange, RawRecord, RawValue};
-use super::parts::{Form, Parts};
+use super::{Form, Parts};
 use crate::Change;
+use crate::embedded::format::{self, RawChange, RawRecord, RawValue};
 
 /// The values of a change as they were written, and as they had been.
 #[derive(Debug)]
-pub(super) struct Written<'c> {
+pub(in crate::embedded) struct Written<'c> {
     value: Option<Form<'c>>,
     /// Of a record that was parted.
     previous: Option<Vec<u8>>,
 }
 
 /// Writes a change to the present records. The log will refer to the parts of its values, too.
-pub(super) fn put<'c>(
+pub(in crate::embedded) fn put<'c>(
     objects: &mut Table<'_, &'static [u8], &'static [u8]>,
     parts: &mut Parts<'_>,
     buffer: &mut Vec<u8>,
@@ -42,7 +42,7 @@ pub(super) fn put<'c>(
 }
 
 /// Takes what a log entry refers to off the counts. One that can't be read refers to nothing.
-pub(super) fn forget(parts: &mut Parts<'_>, entry: &[u8]) {
+pub(in crate::embedded) fn forget(parts: &mut Parts<'_>, entry: &[u8]) {
     let Ok(entry) = format::Entry::decode(entry) else { return };
     for change in entry.changes() {
         let Ok(change) = change else { return };
@@ -54,7 +54,7 @@ pub(super) fn forget(parts: &mut Parts<'_>, entry: &[u8]) {
 
 impl Written<'_> {
     /// The change as the log holds it.
-    pub(super) fn logged<'w>(&'w self, change: &'w Change) -> RawChange<'w> {
+    pub(in crate::embedded) fn logged<'w>(&'w self, change: &'w Change) -> RawChange<'w> {
         let previous = change.previous.as_ref().map(|record| RawRecord {
             revision: record.revision,
             created: record.created,
