@@ -1,5 +1,6 @@
 //! The command line of `kcp-apiserver`.
 
+mod auth;
 mod etcd;
 mod import;
 mod transfer;
@@ -63,14 +64,8 @@ struct ServeArgs {
     #[arg(long, requires = "tls_cert_file", value_name = "FILE")]
     tls_private_key_file: Option<PathBuf>,
 
-    /// Certificate authorities, as PEM: clients with a certificate of one of them are known by its
-    /// CN (their name) and O (their groups), as those with one of the server's own authority are.
-    #[arg(long, value_name = "FILE")]
-    client_ca_file: Option<PathBuf>,
-
-    /// File that holds a bearer token of the administrator.
-    #[arg(long, value_name = "FILE")]
-    static_admin_token_file: Option<PathBuf>,
+    #[command(flatten)]
+    auth: auth::AuthArgs,
 
     /// Range of loopback, link-local or other special addresses, as 127.0.0.0/8, at which webhooks
     /// of logical clusters may be; repeatable. All others of those are refused.
@@ -134,15 +129,10 @@ impl ServeArgs {
             .port(self.secure_port)
             .root_directory(&self.root_directory)
             .external_hostnames(self.external_hostnames)
+            .auth(self.auth.options()?)
             .allow_outbound(self.allow_outbound);
         if let Some((certificate, key)) = self.tls_cert_file.zip(self.tls_private_key_file) {
             server = server.tls_files(certificate, key);
-        }
-        if let Some(authorities) = self.client_ca_file {
-            server = server.client_authorities(authorities);
-        }
-        if let Some(path) = self.static_admin_token_file {
-            server = server.admin_token(read_token(&path)?);
         }
         let running = server.start().await?;
         let kubeconfig = self.root_directory.join("admin.kubeconfig");
@@ -158,18 +148,6 @@ impl ServeArgs {
         running.shutdown().await;
         Ok(())
     }
-}
-
-fn read_token(path: &std::path::Path) -> anyhow::Result<String> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
-    let token = text.trim();
-    anyhow::ensure!(!token.is_empty(), "{} holds no token", path.display());
-    anyhow::ensure!(
-        !token.contains(char::is_whitespace),
-        "{} holds more than a token",
-        path.display()
-    );
-    Ok(token.to_owned())
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

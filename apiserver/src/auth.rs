@@ -2,10 +2,26 @@
 
 pub(crate) mod authn;
 pub(crate) mod authz;
+pub(crate) mod bearer;
+mod bootstrap;
+mod jwt;
+mod objects;
+mod options;
+mod recent;
+mod refusal;
+mod token_file;
+pub(crate) mod tokens;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use machinery::ClusterName;
+
+use crate::registry::ClusterScope;
+pub(crate) use refusal::Refusal;
+pub use options::{AuthOptions, FrontProxies, ServiceAccountOptions};
+pub(crate) use token_file::TokenFile;
+pub use token_file::TokenFileError;
 
 /// An authenticated caller (`user.Info` upstream).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +37,34 @@ pub struct UserInfo {
     /// The one logical cluster that knows this identity, as for ServiceAccounts; `None` for those
     /// that are known everywhere, as client certificates are.
     pub home: Option<ClusterName>,
+}
+
+/// What stands between callers and objects.
+#[derive(Clone, Debug)]
+pub(crate) struct Guards {
+    /// Says what a caller may do.
+    pub(crate) authorizer: Arc<authz::Authorizer>,
+    /// Says whose a token is.
+    pub(crate) bearers: Arc<bearer::Bearers>,
+}
+
+/// Who a token is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Known {
+    /// The caller.
+    pub(crate) user: Arc<UserInfo>,
+    /// The audiences that are both the token's and wanted.
+    pub(crate) audiences: Vec<String>,
+}
+
+/// Where a caller wants to go, as the path says. Identities of one logical cluster are known there
+/// alone, and a path that names none leads to theirs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place<'r> {
+    /// The path names no logical cluster.
+    Unnamed,
+    /// The path names one, or all.
+    Named(&'r ClusterScope),
 }
 
 /// The group whose members may do everything.
@@ -56,8 +100,39 @@ impl UserInfo {
         }
     }
 
+    /// The same caller in `system:authenticated`, unless that or its opposite is there already.
+    pub(crate) fn authenticated(mut self) -> Self {
+        let said = self.is_in(AUTHENTICATED) || self.is_in(UNAUTHENTICATED);
+        if !said && self.name != ANONYMOUS {
+            self.groups.push(AUTHENTICATED.to_owned());
+        }
+        self
+    }
+
     /// Whether the caller is in `group`.
     pub fn is_in(&self, group: &str) -> bool {
         self.groups.iter().any(|held| held == group)
+    }
+}
+
+// === impl Place ===
+
+impl Place<'_> {
+    /// Whether an identity of `home` is known here.
+    pub(crate) fn admits(self, home: &ClusterName) -> bool {
+        match self {
+            Self::Unnamed => true,
+            Self::Named(ClusterScope::One(cluster)) => cluster == home,
+            Self::Named(ClusterScope::All) => false,
+        }
+    }
+
+    /// The logical cluster whose own credentials count here, where they don't name theirs.
+    pub(crate) fn cluster(self) -> Option<ClusterName> {
+        match self {
+            Self::Unnamed => Some(ClusterName::root()),
+            Self::Named(ClusterScope::One(cluster)) => Some(cluster.clone()),
+            Self::Named(ClusterScope::All) => None,
+        }
     }
 }

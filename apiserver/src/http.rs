@@ -11,6 +11,7 @@ mod coalesce;
 mod encode;
 mod handler;
 mod health;
+mod issuer;
 mod listener;
 pub(crate) mod negotiate;
 mod query;
@@ -38,7 +39,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, debug_span};
 
-use crate::auth::UserInfo;
+use crate::auth::{Place, UserInfo};
 use crate::auth::authn::{Authenticator, Peer};
 use crate::auth::authz::{self, Attributes};
 use crate::catalog::{Access, Catalog};
@@ -54,6 +55,7 @@ use request_info::{PathError, RequestInfo, Verb, decode_path};
 
 pub(crate) use audit::AuditIds;
 pub(crate) use health::Health;
+pub(crate) use issuer::IssuerPages;
 pub(crate) use listener::{Ends, bind, listen};
 
 /// Longest time for an answer other than a watch; also that of a request which does not say.
@@ -69,6 +71,8 @@ pub(crate) struct App {
     pub(crate) discovery: Discovery,
     pub(crate) openapi: Arc<OpenApi>,
     pub(crate) health: Health,
+    /// What those are told who trust the issuer of our tokens.
+    pub(crate) issuer: IssuerPages,
     /// Ends watches, so that connections can drain.
     pub(crate) ending: CancellationToken,
     pub(crate) ids: AuditIds,
@@ -174,14 +178,26 @@ impl App {
         B: http_body::Body<Data = Bytes> + Send + Unpin,
     {
         let now = Timestamp::now();
-        let user = self.authenticator.authenticate(peer, &parts.headers, now)?;
+        // What is wrong with the head is told to those who are known.
+        let path = decode_path(parts.uri.path());
+        let query = Query::parse(parts.uri.query());
+        let parsed = path.as_deref().ok().zip(query.as_ref().ok()).map(|(path, query)| {
+            let watch = query.flag("watch").unwrap_or(false);
+            RequestInfo::parse(&parts.method, path, watch, query.text("fieldSelector"))
+        });
+        let place = match &parsed {
+            Some(Ok(info)) if info.names_cluster => Place::Named(&info.cluster),
+            _ => Place::Unnamed,
+        };
+        let user = self.authenticator.authenticate(peer, &parts.headers, place, now).await?;
         seen.user = Some(user.clone());
-        let path = decode_path(parts.uri.path())?;
-        let query = Query::parse(parts.uri.query())?;
-        let watch = query.flag("watch").unwrap_or(false);
-        let parsed = RequestInfo::parse(&parts.method, &path, watch, query.text("fieldSelector"));
+        let (Ok(path), Ok(query), Some(parsed)) = (&path, &query, parsed) else {
+            path?;
+            query?;
+            return refuse_path(PathError::NotFound);
+        };
         let info = match parsed {
-            Ok(info) => info,
+            Ok(info) => at_home(info, &user),
             Err(error) => {
                 let attributes = Attributes::Path { verb: method_verb(&parts.method), path: &path };
                 let root = ClusterScope::One(ClusterName::root());
@@ -211,6 +227,14 @@ impl App {
             }
         }
     }
+}
+
+/// A path that names no logical cluster leads to the caller's own, if it has one.
+fn at_home<'a>(mut info: RequestInfo<'a>, user: &UserInfo) -> RequestInfo<'a> {
+    if let (false, Some(home)) = (info.names_cluster, &user.home) {
+        info.cluster = ClusterScope::One(home.clone());
+    }
+    info
 }
 
 /// What an authorizer is asked of a request.

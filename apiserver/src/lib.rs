@@ -24,6 +24,7 @@ mod serve;
 mod webhook;
 
 pub use args::Args;
+pub use auth::{AuthOptions, FrontProxies, ServiceAccountOptions};
 pub use dialer::Network;
 pub use http::reading;
 pub use pki::PkiError;

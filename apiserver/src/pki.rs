@@ -5,7 +5,7 @@
 //! change, when they near their end, or when the CA is another. Without a directory they live in
 //! memory. Lifetimes: 10 years for the CA, 1 year for the others.
 
-mod files;
+pub(crate) mod files;
 mod kubeconfig;
 #[cfg(test)]
 mod tests;
@@ -140,12 +140,7 @@ impl Pki {
     /// # Errors
     /// When it cannot be read, or holds no certificate.
     pub(crate) fn trust_clients(&mut self, authorities: &Path) -> Result<(), PkiError> {
-        let text = files::read(authorities)?;
-        if CertificateDer::from_pem_slice(text.as_bytes()).is_err() {
-            let path = authorities.display().to_string();
-            return Err(PkiError::Content { path, what: "certificate" });
-        }
-        self.client_authorities = text;
+        self.client_authorities = read_authorities(authorities)?;
         Ok(())
     }
 
@@ -154,17 +149,7 @@ impl Pki {
     /// # Errors
     /// When the CA is not usable.
     pub(crate) fn client_verifier(&self) -> Result<Arc<dyn ClientCertVerifier>, PkiError> {
-        let mut roots = RootCertStore::empty();
-        let ours = CertificateDer::pem_slice_iter(self.ca.as_bytes());
-        let others = CertificateDer::pem_slice_iter(self.client_authorities.as_bytes());
-        for certificate in ours.chain(others) {
-            let certificate = certificate.map_err(|error| PkiError::Tls(Box::new(error)))?;
-            roots.add(certificate).map_err(|error| PkiError::Tls(Box::new(error)))?;
-        }
-        let provider = Arc::new(aws_lc_rs::default_provider());
-        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
-            .build()
-            .map_err(|error| PkiError::Tls(Box::new(error)))
+        verifier([self.ca.as_str(), &self.client_authorities])
     }
 
     /// The TLS settings of the listener: HTTP/2 and HTTP/1.1, client certificates on offer.
@@ -191,6 +176,41 @@ impl Pki {
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(config)
     }
+}
+
+/// Verifies client certificates by the authorities of a file, and nothing else.
+///
+/// # Errors
+/// When it cannot be read, or holds no certificate.
+pub(crate) fn verifier_of(
+    authorities: &Path,
+) -> Result<Arc<dyn ClientCertVerifier>, PkiError> {
+    verifier([read_authorities(authorities)?.as_str()])
+}
+
+fn verifier<'a>(
+    authorities: impl IntoIterator<Item = &'a str>,
+) -> Result<Arc<dyn ClientCertVerifier>, PkiError> {
+    let mut roots = RootCertStore::empty();
+    for pem in authorities {
+        for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
+            let certificate = certificate.map_err(|error| PkiError::Tls(Box::new(error)))?;
+            roots.add(certificate).map_err(|error| PkiError::Tls(Box::new(error)))?;
+        }
+    }
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+        .build()
+        .map_err(|error| PkiError::Tls(Box::new(error)))
+}
+
+/// Reads a file of certificates.
+fn read_authorities(path: &Path) -> Result<String, PkiError> {
+    let text = files::read(path)?;
+    if CertificateDer::from_pem_slice(text.as_bytes()).is_err() {
+        return Err(PkiError::Content { path: path.display().to_string(), what: "certificate" });
+    }
+    Ok(text)
 }
 
 /// What a leaf certificate is for.

@@ -25,6 +25,7 @@ mod review;
 mod scale;
 mod select;
 mod strategy;
+mod token_request;
 mod typing;
 mod update;
 mod versions;
@@ -48,7 +49,9 @@ pub use request::{
     Propagation, Target, VersionMatch, WriteOptions,
 };
 
+use crate::auth::Guards;
 use crate::auth::authz::Authorizer;
+use crate::auth::bearer::Bearers;
 use crate::catalog::Catalog;
 use crate::clusters::virtuals::Virtuals;
 use crate::dialer::Dialer;
@@ -67,6 +70,7 @@ pub struct Registry {
     virtuals: Arc<Virtuals>,
     versions: Versions,
     dialer: Arc<Dialer>,
+    bearers: Arc<Bearers>,
     asked: convert::Asked,
 }
 
@@ -79,13 +83,19 @@ impl Registry {
         cache: Arc<Cache>,
         types: Arc<Types>,
         catalog: Arc<Catalog>,
-        authorizer: Arc<Authorizer>,
+        guards: Guards,
         virtuals: Arc<Virtuals>,
         dialer: Arc<Dialer>,
     ) -> Self {
+        let Guards { authorizer, bearers } = guards;
         let versions = Versions { base: store.identity().rv_base };
         let asked = convert::Asked::default();
-        Self { store, cache, types, catalog, authorizer, virtuals, versions, dialer, asked }
+        Self { store, cache, types, catalog, authorizer, virtuals, versions, dialer, bearers, asked }
+    }
+
+    /// What bearer tokens are known by.
+    pub(crate) fn bearers(&self) -> &Arc<Bearers> {
+        &self.bearers
     }
 
     /// The cache that all reads come from.

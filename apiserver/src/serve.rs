@@ -11,6 +11,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use machinery::ClusterName;
 use runtime::Tasks;
+use rustls::server::danger::ClientCertVerifier;
 use schema::Types;
 use store::Store;
 use store::cache::Cache;
@@ -18,14 +19,17 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, info_span, warn};
 
-use crate::auth::authn::Authenticator;
+use crate::auth::authn::{Authenticator, FrontProxy};
 use crate::auth::authz::Authorizer;
+use crate::auth::bearer::Bearers;
+use crate::auth::tokens::{AccountTokens, KeyFiles, Keys, TokenSettings};
+use crate::auth::{AuthOptions, FrontProxies, Guards, TokenFile, TokenFileError};
 use crate::catalog::Catalog;
 use crate::clusters::virtuals::Virtuals;
 use crate::controllers;
 use crate::dialer::{Dialer, Network};
 use crate::discovery::{self, Discovery};
-use crate::http::{self, App, AuditIds, Health};
+use crate::http::{self, App, AuditIds, Health, IssuerPages};
 use crate::metrics::Metrics;
 use crate::openapi::OpenApi;
 use crate::pki::{self, Pki, PkiError};
@@ -47,8 +51,7 @@ pub struct Builder {
     root: Option<PathBuf>,
     external_hostnames: Vec<String>,
     tls_files: Option<(PathBuf, PathBuf)>,
-    client_authorities: Option<PathBuf>,
-    admin_token: Option<String>,
+    auth: AuthOptions,
     allowed_networks: Vec<Network>,
 }
 
@@ -73,6 +76,9 @@ pub enum StartError {
     /// Certificates.
     #[error("prepare certificates")]
     Pki(#[from] PkiError),
+    /// Static tokens.
+    #[error("read static tokens")]
+    Tokens(#[from] TokenFileError),
     /// The address.
     #[error("listen on {address}")]
     Listen {
@@ -99,8 +105,7 @@ impl Server {
             root: None,
             external_hostnames: Vec::new(),
             tls_files: None,
-            client_authorities: None,
-            admin_token: None,
+            auth: AuthOptions::default(),
             allowed_networks: Vec::new(),
         }
     }
@@ -144,17 +149,17 @@ impl Builder {
         self
     }
 
-    /// A file of certificate authorities whose client certificates are taken beside our own.
+    /// How callers are known, instead of what was said before.
     #[must_use]
-    pub fn client_authorities(mut self, file: impl Into<PathBuf>) -> Self {
-        self.client_authorities = Some(file.into());
+    pub fn auth(mut self, options: AuthOptions) -> Self {
+        self.auth = options;
         self
     }
 
     /// A bearer token of the administrator.
     #[must_use]
     pub fn admin_token(mut self, token: impl Into<String>) -> Self {
-        self.admin_token = Some(token.into());
+        self.auth.admin_token = Some(token.into());
         self
     }
 
@@ -175,7 +180,7 @@ impl Builder {
         if let Some((certificate, key)) = &self.tls_files {
             pki.serve_files(certificate, key)?;
         }
-        if let Some(authorities) = &self.client_authorities {
+        if let Some(authorities) = &self.auth.client_authorities {
             pki.trust_clients(authorities)?;
         }
         let verifier = pki.client_verifier()?;
@@ -192,7 +197,8 @@ impl Builder {
             catalog: registry.catalog().clone(),
             openapi: Arc::new(OpenApi::new(registry.types().clone())),
             registry: registry.clone(),
-            authenticator: Authenticator::new(verifier, self.admin_token.as_deref()),
+            authenticator: self.authenticator(verifier, registry.bearers().clone())?,
+            issuer: self.issuer_pages(address.port()),
             metrics: Arc::new(Metrics::new()),
             discovery: Discovery::default(),
             health: Health::new(self.store.clone(), ending.clone()),
@@ -244,14 +250,55 @@ impl Builder {
         let authorizer = Arc::new(Authorizer::new(cache.clone()));
         let catalog = Arc::new(Catalog::new(&types, cache.clone(), authorizer.clone()));
         let dialer = Arc::new(Dialer::new(self.allowed_networks.clone()));
+        let bearers = Arc::new(self.bearers(cache.clone())?);
+        let guards = Guards { authorizer, bearers };
         let registry =
-            Arc::new(Registry::new(store, cache, types, catalog, authorizer, overlay, dialer));
+            Arc::new(Registry::new(store, cache, types, catalog, guards, overlay, dialer));
         for own in [ClusterName::root(), ClusterName::system_crds()] {
             let made = registry.create_own(&own, Timestamp::now()).await;
             made.map_err(|error| StartError::Store(Box::new(error)))?;
         }
         controllers::spawn(&registry, background);
         Ok(registry)
+    }
+
+    /// What callers are known by.
+    fn authenticator(
+        &self,
+        certificates: Arc<dyn ClientCertVerifier>,
+        bearers: Arc<Bearers>,
+    ) -> Result<Authenticator, StartError> {
+        let proxy = match &self.auth.front_proxies {
+            Some(FrontProxies { authorities, names }) => {
+                let certificates = pki::verifier_of(authorities)?;
+                Some(FrontProxy { certificates, names: names.clone() })
+            }
+            None => None,
+        };
+        Ok(Authenticator::new(certificates, proxy, bearers, !self.auth.refuse_anonymous))
+    }
+
+    /// What bearer tokens are known by.
+    fn bearers(&self, cache: Arc<Cache>) -> Result<Bearers, StartError> {
+        let options = &self.auth.service_accounts;
+        let files =
+            KeyFiles { signing: options.signing_key.clone(), verifying: options.keys.clone() };
+        let keys = Keys::open(self.root.as_deref(), &files)?;
+        let settings = TokenSettings {
+            issuers: options.issuers.clone(),
+            audiences: options.audiences.clone(),
+            max_seconds: options.max_seconds,
+        };
+        let accounts = AccountTokens::new(keys, settings, cache.clone());
+        let file = self.auth.token_file.as_deref().map(TokenFile::open).transpose()?;
+        let admin = self.auth.admin_token.as_deref();
+        Ok(Bearers::new(accounts, admin, file, self.store.clone(), cache))
+    }
+
+    /// Where the keys of tokens are, for those who trust the issuer.
+    fn issuer_pages(&self, port: u16) -> IssuerPages {
+        let jwks = self.auth.service_accounts.jwks_uri.clone();
+        IssuerPages { server: self.url(port), jwks }
     }
 
     /// The names and addresses of the serving certificate.
@@ -266,14 +313,18 @@ impl Builder {
         names
     }
 
-    fn kubeconfig(&self, pki: &Pki, port: u16) -> String {
+    /// `https://HOST:PORT` under which clients reach the server.
+    fn url(&self, port: u16) -> String {
         let host = self.external_hostnames.first().map_or("localhost", String::as_str);
         let host = match host.parse::<std::net::Ipv6Addr>() {
             Ok(address) => format!("[{address}]"),
             Err(_) => host.to_owned(),
         };
-        let ours = self.tls_files.is_none();
-        pki::admin_kubeconfig(pki, &format!("https://{host}:{port}"), ours)
+        format!("https://{host}:{port}")
+    }
+
+    fn kubeconfig(&self, pki: &Pki, port: u16) -> String {
+        pki::admin_kubeconfig(pki, &self.url(port), self.tls_files.is_none())
     }
 }
 

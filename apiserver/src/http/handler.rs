@@ -10,7 +10,7 @@ use machinery::GroupResource;
 
 use super::body::Body;
 use super::negotiate::{self, Offers, Shape};
-use super::{App, Call, Seen, json, not_found_page, status, text, version};
+use super::{App, Call, Seen, issuer, json, not_found_page, status, text, version};
 use crate::openapi::Surface;
 use crate::registry::{ClusterScope, Error, Reason};
 
@@ -38,6 +38,7 @@ impl App {
             "" => Some(self.index(call)),
             "/version" => Some(json(version::version())),
             "/metrics" => self.metrics_page(call),
+            issuer::CONFIGURATION | issuer::KEYS => self.issuer_page(call, path),
             "/api" | "/apis" => Some(self.discovery_root(call, path)?),
             "/openapi/v2" => Some(self.openapi.whole(&self.surface(call), headers(call)).await?),
             _ if path.starts_with("/openapi/v3") => self.openapi_page(call, path).await?,
@@ -74,9 +75,17 @@ impl App {
                 }
             }
         }
-        for fixed in
-            ["/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
-        {
+        for fixed in [
+            issuer::CONFIGURATION,
+            "/healthz",
+            "/livez",
+            "/metrics",
+            "/openapi/v2",
+            "/openapi/v3",
+            issuer::KEYS,
+            "/readyz",
+            "/version",
+        ] {
             paths.push(fixed.to_owned());
         }
         paths.sort_unstable();

@@ -39,6 +39,8 @@ pub(crate) enum Verb {
 pub(crate) struct RequestInfo<'a> {
     /// The logical cluster that the path names, `root` if it names none.
     pub(crate) cluster: ClusterScope,
+    /// Whether the path names it.
+    pub(crate) names_cluster: bool,
     /// The decoded path without that prefix; begins with a slash.
     pub(crate) path: &'a str,
     /// What is done.
@@ -143,8 +145,11 @@ impl<'a> RequestInfo<'a> {
         watch: bool,
         field_selector: &'a str,
     ) -> Result<Self, PathError> {
-        let (cluster, path) = split_cluster(path)?;
-        let mut info = Self { cluster, path, verb: Verb::of_path(method), resource: None };
+        let (named, path) = split_cluster(path)?;
+        let names_cluster = named.is_some();
+        let cluster = named.unwrap_or_else(|| ClusterScope::One(ClusterName::root()));
+        let verb = Verb::of_path(method);
+        let mut info = Self { cluster, names_cluster, path, verb, resource: None };
         let mut segments = [""; MAX_SEGMENTS];
         let mut count = 0;
         for segment in path.trim_start_matches('/').trim_end_matches('/').split('/') {
@@ -167,17 +172,17 @@ impl<'a> RequestInfo<'a> {
     }
 }
 
-/// Strips `/clusters/NAME`, and says which logical cluster the rest is in.
-fn split_cluster(path: &str) -> Result<(ClusterScope, &str), PathError> {
+/// Strips `/clusters/NAME`, and says which logical cluster the rest is in, if the path names one.
+fn split_cluster(path: &str) -> Result<(Option<ClusterScope>, &str), PathError> {
     let Some(rest) = path.strip_prefix("/clusters") else {
-        return Ok((ClusterScope::One(ClusterName::root()), path));
+        return Ok((None, path));
     };
     let Some(rest) = rest.strip_prefix('/') else {
         // `/clusters` alone, or `/clustersomething`.
         return if rest.is_empty() {
             Err(PathError::NotFound)
         } else {
-            Ok((ClusterScope::One(ClusterName::root()), path))
+            Ok((None, path))
         };
     };
     let (name, rest) = match rest.find('/') {
@@ -189,10 +194,10 @@ fn split_cluster(path: &str) -> Result<(ClusterScope, &str), PathError> {
         return Err(PathError::NotFound);
     }
     if name == "*" {
-        return Ok((ClusterScope::All, rest));
+        return Ok((Some(ClusterScope::All), rest));
     }
     match ClusterName::parse(name) {
-        Ok(name) => Ok((ClusterScope::One(name), rest)),
+        Ok(name) => Ok((Some(ClusterScope::One(name)), rest)),
         Err(_) => Err(PathError::Cluster(name.chars().take(64).collect())),
     }
 }

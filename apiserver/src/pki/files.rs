@@ -49,12 +49,12 @@ impl Keep {
 }
 
 /// Reads a text file.
-pub(super) fn read(path: &Path) -> Result<String, PkiError> {
+pub(crate) fn read(path: &Path) -> Result<String, PkiError> {
     std::fs::read_to_string(path).map_err(|source| file_error(path, source))
 }
 
 /// Writes a file for the owner alone, whole or not at all.
-pub(super) fn write_private(path: &Path, content: &str) -> Result<(), PkiError> {
+pub(crate) fn write_private(path: &Path, content: &str) -> Result<(), PkiError> {
     let mut part = path.as_os_str().to_owned();
     part.push(".new");
     let part = PathBuf::from(part);

@@ -37,11 +37,14 @@ impl Registry {
         options: WriteOptions,
     ) -> Result<Written, Error> {
         let cluster = Self::cluster(target)?.clone();
+        if !target.subresource.is_empty() {
+            return self.create_part(ctx, target, &body, options).await;
+        }
         let mut decoded = self.decode(ctx, target, &body, options.field_validation)?;
         self.warn_writer(ctx, target);
         if target.resource.has(Flag::Virtual) {
             check_namespace(target, &mut decoded)?;
-            return self.answer(ctx, target, decoded);
+            return self.answer(ctx, target, decoded).await;
         }
         let manager = manager(ctx, &options);
         let tracking = Tracking::By(&manager);

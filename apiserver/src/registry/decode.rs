@@ -76,8 +76,7 @@ impl Registry {
         Ok(Raw { value, problems: Vec::new(), document: Bytes::new() })
     }
 
-    /// Parses a body as an object of the target's kind, or of `kind` where a subresource has
-    /// another one.
+    /// Parses a body as an object of the target's kind.
     pub(super) fn decode(
         &self,
         ctx: &Context,
@@ -86,6 +85,30 @@ impl Registry {
         validation: FieldValidation,
     ) -> Result<Value, Error> {
         let kind = Self::kind(&target.resource, &target.version);
+        let typing = || self.typing(target);
+        self.decode_kind(ctx, &kind, typing, body, validation)
+    }
+
+    /// Parses a body as an object of one of the server's own kinds.
+    pub(super) fn decode_own(
+        &self,
+        ctx: &Context,
+        kind: &Gvk,
+        body: &Body,
+        validation: FieldValidation,
+    ) -> Result<Value, Error> {
+        let typing = || self.schema(kind).map(Typing::Builtin);
+        self.decode_kind(ctx, kind, typing, body, validation)
+    }
+
+    fn decode_kind(
+        &self,
+        ctx: &Context,
+        kind: &Gvk,
+        typing: impl FnOnce() -> Result<Typing, Error>,
+        body: &Body,
+        validation: FieldValidation,
+    ) -> Result<Value, Error> {
         let unreadable = |error: Error| {
             let (name, why, body) = (&kind.kind, error.message(), summary(&body.bytes));
             Error::bad_request(format!(
@@ -93,9 +116,9 @@ impl Registry {
             ))
         };
         let raw = self.parse(body).and_then(readable).map_err(unreadable)?;
-        self.identify(&raw.value, &kind)?;
-        let typing = self.typing(target)?;
-        Self::typed(ctx, &typing, &kind, raw, validation).map_err(|why| {
+        self.identify(&raw.value, kind)?;
+        let typing = typing()?;
+        Self::typed(ctx, &typing, kind, raw, validation).map_err(|why| {
             let (name, version) = (&kind.kind, &kind.group_version.version);
             Error::bad_request(format!(
                 "{name} in version {version:?} cannot be handled as a {name}: {why}"
