@@ -4,8 +4,10 @@ pub(crate) mod authn;
 pub(crate) mod authz;
 pub(crate) mod bearer;
 mod bootstrap;
+pub(crate) mod impersonation;
 mod jwt;
 mod objects;
+pub(crate) mod oidc;
 mod options;
 mod recent;
 mod refusal;
@@ -18,8 +20,9 @@ use std::sync::Arc;
 use machinery::ClusterName;
 
 use crate::registry::ClusterScope;
-pub(crate) use refusal::Refusal;
+pub use oidc::{OidcOptionError, OidcOptions};
 pub use options::{AuthOptions, FrontProxies, ServiceAccountOptions};
+pub(crate) use refusal::Refusal;
 pub(crate) use token_file::TokenFile;
 pub use token_file::TokenFileError;
 

@@ -21,8 +21,8 @@ mod trust;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Uri;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
+use http::{Method, Uri};
 use http_body_util::Full;
 use machinery::ClusterName;
 
@@ -44,7 +44,7 @@ pub(crate) struct Dialer {
     pool: Pool,
 }
 
-/// One POST of JSON.
+/// One exchange of JSON.
 #[derive(Clone, Debug)]
 pub(crate) struct Call<'c> {
     /// The logical cluster that causes it.
@@ -55,7 +55,7 @@ pub(crate) struct Call<'c> {
     pub(crate) ca_bundle: &'c str,
     /// The longest that all of it may take.
     pub(crate) timeout: Duration,
-    /// What is sent.
+    /// What is sent, with a POST.
     pub(crate) body: Bytes,
     /// The most bytes of an answer.
     pub(crate) max_answer: usize,
@@ -89,12 +89,24 @@ impl Dialer {
     /// # Errors
     /// Whatever kept it from being made or answered, without a word of the answer.
     pub(crate) async fn post(&self, call: Call<'_>) -> Result<Bytes, CallError> {
+        self.call(Method::POST, call).await
+    }
+
+    /// As [`post`](Self::post), for a document that is there to be read.
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) async fn get(&self, call: Call<'_>) -> Result<Bytes, CallError> {
+        self.call(Method::GET, call).await
+    }
+
+    async fn call(&self, method: Method, call: Call<'_>) -> Result<Bytes, CallError> {
         let timeout = call.timeout;
-        let work = Box::pin(self.work(call));
+        let work = Box::pin(self.work(&method, call));
         tokio::time::timeout(timeout, work).await.unwrap_or(Err(CallError::Timeout))
     }
 
-    async fn work(&self, call: Call<'_>) -> Result<Bytes, CallError> {
+    async fn work(&self, method: &Method, call: Call<'_>) -> Result<Bytes, CallError> {
         let destination = Destination::parse(call.url)?;
         let _permits = self.limits.enter(call.cluster).await;
         let (trust, config) = self.trust.config(call.ca_bundle).await?;
@@ -106,11 +118,13 @@ impl Dialer {
         };
         let request = || {
             let mut request = http::Request::new(Full::new(call.body.clone()));
-            *request.method_mut() = http::Method::POST;
+            *request.method_mut() = method.clone();
             *request.uri_mut() = destination.path.clone();
             let headers = request.headers_mut();
             headers.insert(HOST, destination.authority.clone());
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            if *method == Method::POST {
+                headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            }
             headers.insert(ACCEPT, HeaderValue::from_static("application/json, */*"));
             headers.insert(USER_AGENT, HeaderValue::from_static("kcp-apiserver-admission"));
             request

@@ -39,9 +39,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, debug_span};
 
-use crate::auth::{Place, UserInfo};
 use crate::auth::authn::{Authenticator, Peer};
 use crate::auth::authz::{self, Attributes};
+use crate::auth::{Place, UserInfo, impersonation};
 use crate::catalog::{Access, Catalog};
 use crate::discovery::Discovery;
 use crate::metrics::{Labels, Metrics, Series};
@@ -199,25 +199,27 @@ impl App {
         let info = match parsed {
             Ok(info) => at_home(info, &user),
             Err(error) => {
-                let attributes = Attributes::Path { verb: method_verb(&parts.method), path: &path };
+                let attributes = Attributes::Path { verb: method_verb(&parts.method), path };
                 let root = ClusterScope::One(ClusterName::root());
                 self.registry.authorizer().permit(&user, &root, &attributes)?;
                 return refuse_path(error);
             }
         };
+        let user = self.acting(user, &info.cluster, parts)?;
+        seen.user = Some(user.clone());
         let asked = attributes(&info, &parts.method);
         self.registry.authorizer().permit(&user, &info.cluster, &asked)?;
         if !authz::is_public(info.path)
             && self.catalog.access(&user, &info.cluster) == Access::Denied
         {
             let verb = info.verb.as_str();
-            let path = machinery::field::go_quote(&path);
+            let path = machinery::field::go_quote(path);
             let name = machinery::field::go_quote(&user.name);
             let text = format!("forbidden: User {name} cannot {verb} path {path}");
             return Err(Error::new(Reason::Forbidden, text));
         }
-        let limit = time_limit(&info, &query)?;
-        let call = Call { parts, info: &info, query: &query, user: &user, now, id };
+        let limit = time_limit(&info, query)?;
+        let call = Call { parts, info: &info, query, user: &user, now, id };
         let work = self.handle(call, body, seen);
         match tokio::time::timeout(limit, work).await {
             Ok(answer) => answer,
@@ -226,6 +228,21 @@ impl App {
                 Err(Error::new(Reason::Timeout, text))
             }
         }
+    }
+}
+
+impl App {
+    /// The one that a caller acts as: itself, mostly.
+    fn acting(
+        &self,
+        caller: Arc<UserInfo>,
+        scope: &ClusterScope,
+        parts: &Parts,
+    ) -> Result<Arc<UserInfo>, Error> {
+        let Some(impersonation) = impersonation::read(&parts.headers)? else { return Ok(caller) };
+        let user = impersonation.allow(&caller, scope, self.registry.authorizer())?;
+        debug!(caller = caller.name, user = user.name, "acts as another");
+        Ok(Arc::new(user))
     }
 }
 

@@ -24,7 +24,9 @@ mod serve;
 mod webhook;
 
 pub use args::Args;
-pub use auth::{AuthOptions, FrontProxies, ServiceAccountOptions};
+pub use auth::{
+    AuthOptions, FrontProxies, OidcOptionError, OidcOptions, ServiceAccountOptions, TokenFileError,
+};
 pub use dialer::Network;
 pub use http::reading;
 pub use pki::PkiError;

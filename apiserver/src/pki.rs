@@ -182,9 +182,7 @@ impl Pki {
 ///
 /// # Errors
 /// When it cannot be read, or holds no certificate.
-pub(crate) fn verifier_of(
-    authorities: &Path,
-) -> Result<Arc<dyn ClientCertVerifier>, PkiError> {
+pub(crate) fn verifier_of(authorities: &Path) -> Result<Arc<dyn ClientCertVerifier>, PkiError> {
     verifier([read_authorities(authorities)?.as_str()])
 }
 

@@ -90,7 +90,18 @@ impl Registry {
         let Guards { authorizer, bearers } = guards;
         let versions = Versions { base: store.identity().rv_base };
         let asked = convert::Asked::default();
-        Self { store, cache, types, catalog, authorizer, virtuals, versions, dialer, bearers, asked }
+        Self {
+            store,
+            cache,
+            types,
+            catalog,
+            authorizer,
+            virtuals,
+            versions,
+            dialer,
+            bearers,
+            asked,
+        }
     }
 
     /// What bearer tokens are known by.

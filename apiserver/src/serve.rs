@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use machinery::ClusterName;
 use runtime::Tasks;
@@ -22,6 +24,7 @@ use tracing::{info, info_span, warn};
 use crate::auth::authn::{Authenticator, FrontProxy};
 use crate::auth::authz::Authorizer;
 use crate::auth::bearer::Bearers;
+use crate::auth::oidc::{IssuerDocuments, Oidc, OidcOptionError, OidcOptions};
 use crate::auth::tokens::{AccountTokens, KeyFiles, Keys, TokenSettings};
 use crate::auth::{AuthOptions, FrontProxies, Guards, TokenFile, TokenFileError};
 use crate::catalog::Catalog;
@@ -79,6 +82,9 @@ pub enum StartError {
     /// Static tokens.
     #[error("read static tokens")]
     Tokens(#[from] TokenFileError),
+    /// The issuer of ID tokens.
+    #[error("set up OpenID Connect")]
+    Oidc(#[from] OidcOptionError),
     /// The address.
     #[error("listen on {address}")]
     Listen {
@@ -292,7 +298,8 @@ impl Builder {
         let accounts = AccountTokens::new(keys, settings, cache.clone());
         let file = self.auth.token_file.as_deref().map(TokenFile::open).transpose()?;
         let admin = self.auth.admin_token.as_deref();
-        Ok(Bearers::new(accounts, admin, file, self.store.clone(), cache))
+        let oidc = self.auth.oidc.as_ref().map(oidc).transpose()?;
+        Ok(Bearers::new(accounts, admin, file, oidc, self.store.clone(), cache))
     }
 
     /// Where the keys of tokens are, for those who trust the issuer.
@@ -326,6 +333,18 @@ impl Builder {
     fn kubeconfig(&self, pki: &Pki, port: u16) -> String {
         pki::admin_kubeconfig(pki, &self.url(port), self.tls_files.is_none())
     }
+}
+
+/// Knows callers by tokens of the operator's issuer.
+fn oidc(options: &OidcOptions) -> Result<Oidc, StartError> {
+    let ca_bundle = match &options.authorities {
+        Some(path) => STANDARD.encode(pki::files::read(path)?),
+        None => String::new(),
+    };
+    // The operator has named the issuer: it may be anywhere.
+    let dialer = Dialer::new(Network::everything().to_vec());
+    let documents = Arc::new(IssuerDocuments { dialer, ca_bundle });
+    Ok(Oidc::new(options, documents)?)
 }
 
 // === impl Running ===

@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::Args;
 
 use super::duration;
-use crate::auth::{AuthOptions, FrontProxies, ServiceAccountOptions};
+use crate::auth::{AuthOptions, FrontProxies, OidcOptions, ServiceAccountOptions};
 
 /// The longest that a token may live: what a request for one can say.
 const LONGEST: Duration = Duration::from_secs(1 << 32);
@@ -40,9 +40,16 @@ pub(super) struct AuthArgs {
 
     /// Name (CN) of a front proxy, if not every certificate of those authorities is one;
     /// repeatable.
-    #[arg(long, value_name = "NAME", value_delimiter = ',',
-        requires = "requestheader_client_ca_file")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        requires = "requestheader_client_ca_file"
+    )]
     requestheader_allowed_names: Vec<String>,
+
+    #[command(flatten)]
+    oidc: OidcArgs,
 
     /// Key that signs tokens of ServiceAccounts, as PEM (RSA, P-256, P-384 or P-521), instead of
     /// one of our own.
@@ -72,6 +79,78 @@ pub(super) struct AuthArgs {
     /// for more get this much. [default: no limit]
     #[arg(long, value_parser = duration, value_name = "TIME")]
     service_account_max_token_expiration: Option<Duration>,
+}
+
+/// An issuer of ID tokens (OpenID Connect).
+#[derive(Debug, Args)]
+struct OidcArgs {
+    /// Issuer of ID tokens (OpenID Connect) by which callers are known, as tokens name it.
+    #[arg(long, requires = "oidc_client_id", value_name = "URL")]
+    oidc_issuer_url: Option<String>,
+
+    /// Whom these tokens are for.
+    #[arg(long, requires = "oidc_issuer_url", value_name = "ID")]
+    oidc_client_id: Option<String>,
+
+    /// The claim that is the caller's name.
+    #[arg(long, requires = "oidc_issuer_url", default_value = "sub", value_name = "CLAIM")]
+    oidc_username_claim: String,
+
+    /// What stands before the name, "-" for nothing. [default: the issuer and "#", before all
+    /// but email]
+    #[arg(long, requires = "oidc_issuer_url", value_name = "TEXT")]
+    oidc_username_prefix: Option<String>,
+
+    /// The claim that is the caller's groups.
+    #[arg(long, requires = "oidc_issuer_url", value_name = "CLAIM")]
+    oidc_groups_claim: Option<String>,
+
+    /// What stands before each group. Groups that begin with system: all the same are left out.
+    #[arg(long, requires = "oidc_issuer_url", value_name = "TEXT")]
+    oidc_groups_prefix: Option<String>,
+
+    /// A claim that tokens must have, as CLAIM=VALUE; repeatable.
+    #[arg(long = "oidc-required-claim", requires = "oidc_issuer_url", value_parser = pair,
+        value_name = "CLAIM=VALUE")]
+    oidc_required_claims: Vec<(String, String)>,
+
+    /// Certificate authorities of the issuer, as PEM. [default: the system's]
+    #[arg(long, requires = "oidc_issuer_url", value_name = "FILE")]
+    oidc_ca_file: Option<PathBuf>,
+
+    /// Algorithm that tokens may be signed by; repeatable.
+    #[arg(
+        long,
+        requires = "oidc_issuer_url",
+        value_delimiter = ',',
+        default_value = "RS256",
+        value_name = "NAME"
+    )]
+    oidc_signing_algs: Vec<String>,
+}
+
+// === impl OidcArgs ===
+
+impl OidcArgs {
+    fn options(self) -> Option<OidcOptions> {
+        Some(OidcOptions {
+            issuer: self.oidc_issuer_url?,
+            client_id: self.oidc_client_id.unwrap_or_default(),
+            username_claim: self.oidc_username_claim,
+            username_prefix: self.oidc_username_prefix.unwrap_or_default(),
+            groups_claim: self.oidc_groups_claim.unwrap_or_default(),
+            groups_prefix: self.oidc_groups_prefix.unwrap_or_default(),
+            required_claims: self.oidc_required_claims,
+            authorities: self.oidc_ca_file,
+            algorithms: self.oidc_signing_algs,
+        })
+    }
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').filter(|(claim, _)| !claim.is_empty());
+    let pair = pair.map(|(claim, value)| (claim.to_owned(), value.to_owned()));
+    pair.ok_or_else(|| "not a claim and its value, as team=blue".to_owned())
 }
 
 // === impl AuthArgs ===
@@ -110,6 +189,7 @@ impl AuthArgs {
                 authorities,
                 names: self.requestheader_allowed_names,
             }),
+            oidc: self.oidc.options(),
             service_accounts: ServiceAccountOptions {
                 signing_key: self.service_account_signing_key_file,
                 keys: self.service_account_key_files,

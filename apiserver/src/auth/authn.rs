@@ -22,7 +22,7 @@ use crate::auth::{Place, UserInfo};
 use crate::registry::{Error, Reason};
 
 pub(crate) use certificate::LateVerifier;
-pub(crate) use front_proxy::FrontProxy;
+pub(crate) use front_proxy::{FrontProxy, unescape};
 
 /// Knows callers.
 #[derive(Debug)]
@@ -74,7 +74,8 @@ impl Authenticator {
         let Some(subject) = certificate::subject(leaf) else { return Peer::Rejected };
         let now = UnixTime::now();
         let client = self.certificates.verify_client_cert(leaf, others, now).is_ok();
-        let proxy = self.proxy.as_ref().is_some_and(|proxy| proxy.trusts(&subject, leaf, others, now));
+        let proxy =
+            self.proxy.as_ref().is_some_and(|proxy| proxy.trusts(&subject, leaf, others, now));
         // The name is what a client is known by.
         let user = if client { subject.user() } else { None };
         if user.is_none() && !proxy {

@@ -11,6 +11,7 @@ use machinery::ClusterName;
 use store::Store;
 use store::cache::Cache;
 
+use crate::auth::oidc::Oidc;
 use crate::auth::recent::{TokenDigest, digest, same};
 use crate::auth::token_file::TokenFile;
 use crate::auth::tokens::AccountTokens;
@@ -25,6 +26,7 @@ pub(crate) struct Bearers {
     admin: Option<(TokenDigest, Arc<UserInfo>)>,
     file: Option<TokenFile>,
     accounts: AccountTokens,
+    oidc: Option<Oidc>,
     store: Arc<dyn Store>,
     cache: Arc<Cache>,
 }
@@ -32,17 +34,19 @@ pub(crate) struct Bearers {
 // === impl Bearers ===
 
 impl Bearers {
-    /// Tokens of ServiceAccounts, of the administrator if there is one, and of a file.
+    /// Tokens of ServiceAccounts, of the administrator if there is one, of a file, and of an
+    /// issuer.
     pub(crate) fn new(
         accounts: AccountTokens,
         admin: Option<&str>,
         file: Option<TokenFile>,
+        oidc: Option<Oidc>,
         store: Arc<dyn Store>,
         cache: Arc<Cache>,
     ) -> Self {
         let user = || Arc::new(UserInfo::known("kcp-admin", &[MASTERS]));
         let admin = admin.map(|token| (digest(token), user()));
-        Self { admin, file, accounts, store, cache }
+        Self { admin, file, accounts, oidc, store, cache }
     }
 
     /// The tokens of ServiceAccounts.
@@ -75,11 +79,16 @@ impl Bearers {
         if let Some(known) = account? {
             return Ok(known);
         }
-        let bootstrap = place.cluster().and_then(|cluster| {
-            bootstrap::identify(&*self.cache, &cluster, token, now)
-        });
+        let bootstrap = place
+            .cluster()
+            .and_then(|cluster| bootstrap::identify(&*self.cache, &cluster, token, now));
         if let Some(user) = bootstrap {
             return self.for_api(Arc::new(user), place, audiences);
+        }
+        if let Some(oidc) = &self.oidc
+            && let Some(user) = oidc.identify(token, &digest, now).await?
+        {
+            return self.for_api(user, place, audiences);
         }
         Err(Refusal::unknown())
     }

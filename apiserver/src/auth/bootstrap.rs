@@ -9,9 +9,9 @@ use machinery::ClusterName;
 use machinery::meta::get_str;
 use serde_json::Value;
 
+use crate::auth::UserInfo;
 use crate::auth::objects::{Objects, secret_entry};
 use crate::auth::recent::{digest, same};
-use crate::auth::UserInfo;
 
 /// The group of all of them.
 const GROUP: &str = "system:bootstrappers";
@@ -27,7 +27,8 @@ pub(super) fn identify(
     now: Timestamp,
 ) -> Option<UserInfo> {
     let (id, key) = split(token)?;
-    let secret = objects.core(cluster, "secrets", "kube-system", &format!("bootstrap-token-{id}"))?;
+    let secret =
+        objects.core(cluster, "secrets", "kube-system", &format!("bootstrap-token-{id}"))?;
     if secret.header.is_deleting() {
         return None;
     }
@@ -133,12 +134,8 @@ mod tests {
         assert_eq!(user.home, Some(cluster("a")));
         let groups = "system:bootstrappers:z:1,system:bootstrappers:a";
         let user = found(&[("auth-extra-groups", groups)], TOKEN).unwrap();
-        let expect = [
-            GROUP,
-            "system:bootstrappers:a",
-            "system:bootstrappers:z:1",
-            "system:authenticated",
-        ];
+        let expect =
+            [GROUP, "system:bootstrappers:a", "system:bootstrappers:z:1", "system:authenticated"];
         assert_eq!(user.groups, expect);
         assert!(found(&[("expiration", "2026-01-01T00:00:01Z")], TOKEN).is_some());
         assert!(found(&[("expiration", "2026-01-01T02:00:01+02:00")], TOKEN).is_some());

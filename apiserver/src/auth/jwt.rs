@@ -5,7 +5,6 @@
 //! bounded before it is decoded.
 
 mod algorithm;
-#[cfg_attr(not(test), expect(dead_code, reason = "issuers of others come next"))]
 mod jwk;
 mod key;
 mod pem;
@@ -18,6 +17,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 
 pub(crate) use algorithm::Algorithm;
+pub(crate) use jwk::JwkSet;
 pub(crate) use key::{KeyError, PublicKey};
 pub(crate) use pem::{PemKey, read_keys};
 pub(crate) use signing::{SignError, SigningKey};

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::OidcOptions;
+
 /// What callers are known by, beside the server's own certificates.
 #[derive(Clone, Debug, Default)]
 pub struct AuthOptions {
@@ -15,6 +17,8 @@ pub struct AuthOptions {
     pub refuse_anonymous: bool,
     /// Front proxies, which may say who a caller is.
     pub front_proxies: Option<FrontProxies>,
+    /// An issuer of ID tokens.
+    pub oidc: Option<OidcOptions>,
     /// Tokens of ServiceAccounts.
     pub service_accounts: ServiceAccountOptions,
 }

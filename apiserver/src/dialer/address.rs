@@ -38,6 +38,14 @@ impl Network {
         ]
     }
 
+    /// Every address there is.
+    pub(crate) fn everything() -> [Self; 2] {
+        [
+            Self { base: Ipv4Addr::UNSPECIFIED.into(), prefix: 0 },
+            Self { base: Ipv6Addr::UNSPECIFIED.into(), prefix: 0 },
+        ]
+    }
+
     /// Whether an address is in the range.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.base, address) {

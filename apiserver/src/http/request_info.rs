@@ -179,11 +179,7 @@ fn split_cluster(path: &str) -> Result<(Option<ClusterScope>, &str), PathError> 
     };
     let Some(rest) = rest.strip_prefix('/') else {
         // `/clusters` alone, or `/clustersomething`.
-        return if rest.is_empty() {
-            Err(PathError::NotFound)
-        } else {
-            Ok((None, path))
-        };
+        return if rest.is_empty() { Err(PathError::NotFound) } else { Ok((None, path)) };
     };
     let (name, rest) = match rest.find('/') {
         Some(end) => rest.split_at(end),

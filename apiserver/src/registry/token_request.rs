@@ -153,7 +153,10 @@ impl Registry {
         target: &Target,
         request: &Value,
     ) -> Result<Option<Bound>, Error> {
-        let Some(reference) = get(request, &["spec", "boundObjectRef"]) else { return Ok(None) };
+        let reference = get(request, &["spec", "boundObjectRef"]);
+        let Some(reference) = reference.filter(|reference| !reference.is_null()) else {
+            return Ok(None);
+        };
         let text = |field: &str| get_str(reference, &[field]).unwrap_or_default();
         let version = GroupVersion::parse(text("apiVersion"));
         let version = version.unwrap_or_else(|| GroupVersion::new("", ""));

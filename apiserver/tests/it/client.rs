@@ -72,6 +72,11 @@ impl Hub {
         Self { running }
     }
 
+    /// The administrator's kubeconfig.
+    pub(crate) fn kubeconfig(&self) -> &str {
+        self.running.kubeconfig()
+    }
+
     pub(crate) fn address(&self) -> SocketAddr {
         self.running.address()
     }
@@ -121,6 +126,20 @@ pub(crate) async fn connect(
     kubeconfig: Option<&str>,
     protocol: &[u8],
 ) -> TlsStream<TcpStream> {
+    let pair = kubeconfig.map(|holder| {
+        let text = |field| String::from_utf8(pem(holder, field)).unwrap();
+        (text("client-certificate-data"), text("client-key-data"))
+    });
+    connect_by(address, ca, pair.as_ref(), protocol).await
+}
+
+/// A TLS connection, by ALPN `protocol`, with a certificate and its key as PEM or without one.
+pub(crate) async fn connect_by(
+    address: SocketAddr,
+    ca: &[u8],
+    pair: Option<&(String, String)>,
+    protocol: &[u8],
+) -> TlsStream<TcpStream> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(ca).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -128,11 +147,11 @@ pub(crate) async fn connect(
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(roots);
-    let mut config = match kubeconfig {
+    let mut config = match pair {
         None => builder.with_no_client_auth(),
-        Some(holder) => {
-            let chain = CertificateDer::from_pem_slice(&pem(holder, "client-certificate-data"));
-            let key = PrivateKeyDer::from_pem_slice(&pem(holder, "client-key-data")).unwrap();
+        Some((certificate, key)) => {
+            let chain = CertificateDer::from_pem_slice(certificate.as_bytes());
+            let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
             builder.with_client_auth_cert(vec![chain.unwrap()], key).unwrap()
         }
     };

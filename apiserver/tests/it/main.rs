@@ -15,6 +15,7 @@ mod forms;
 mod garbage;
 mod hook;
 mod hostile;
+mod identity;
 mod mutation;
 mod objects;
 mod openapi;

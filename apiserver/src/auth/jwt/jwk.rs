@@ -102,9 +102,8 @@ impl Jwk {
                 let curve = [Curve::P256, Curve::P384, Curve::P521].into_iter().find(named)?;
                 let mut point = vec![4];
                 for part in [bytes(&self.x)?, bytes(&self.y)?] {
-                    let missing = curve.width().checked_sub(part.len())?;
-                    point.extend(std::iter::repeat_n(0, missing));
-                    point.extend(part);
+                    // Coordinates have their full width, zeros included.
+                    point.extend((part.len() == curve.width()).then_some(part)?);
                 }
                 PublicKey::ec(curve, &point).ok()
             }

@@ -25,7 +25,6 @@ pub(crate) enum PublicKey {
         /// The uncompressed point.
         point: Vec<u8>,
     },
-    #[allow(dead_code, reason = "issuers of others come next")]
     Ed25519(Vec<u8>),
 }
 
@@ -44,7 +43,9 @@ pub(crate) enum KeyError {
     #[error("it is not well formed")]
     Malformed,
     /// Tokens aren't signed by its kind.
-    #[error("its kind is not supported: keys are RSA of 2048 bits or more, or EC on P-256, P-384 or P-521")]
+    #[error(
+        "its kind is not supported: keys are RSA of 2048 bits or more, or EC on P-256, P-384 or P-521"
+    )]
     Unsupported,
 }
 
@@ -101,9 +102,8 @@ impl PublicKey {
 
     /// An RSA key.
     pub(super) fn rsa(modulus: &[u8], exponent: &[u8]) -> Result<Self, KeyError> {
-        let strip = |bytes: &[u8]| {
-            bytes.iter().copied().skip_while(|byte| *byte == 0).collect::<Vec<u8>>()
-        };
+        let strip =
+            |bytes: &[u8]| bytes.iter().copied().skip_while(|byte| *byte == 0).collect::<Vec<u8>>();
         let (modulus, exponent) = (strip(modulus), strip(exponent));
         // The smallest and largest that signatures are checked by.
         if !(256..=1024).contains(&modulus.len()) || !(1..=8).contains(&exponent.len()) {

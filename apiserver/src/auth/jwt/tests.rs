@@ -132,7 +132,6 @@ fn key_sets_hold_what_can_be_used() {
     };
     check(ec.clone(), 1);
     check(with(json!({"use": "sig", "alg": "ES256", "x5c": ["unknown"]})), 1);
-    check(with(json!({"x": URL_SAFE_NO_PAD.encode([1; 31])})), 1);
     for change in [
         json!({"use": "enc"}),
         json!({"alg": "HS256"}),
@@ -141,6 +140,7 @@ fn key_sets_hold_what_can_be_used() {
         json!({"crv": "secp256k1"}),
         json!({"kty": "oct", "k": "c2VjcmV0"}),
         json!({"kty": "RSA", "n": "AQAB", "e": "AQAB"}),
+        json!({"x": URL_SAFE_NO_PAD.encode([1; 31])}),
         json!({"x": URL_SAFE_NO_PAD.encode([1; 33])}),
         json!({"x": "?"}),
         json!({"x": null}),

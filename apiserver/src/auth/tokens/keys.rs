@@ -135,5 +135,8 @@ fn public_keys(path: &Path) -> Result<Vec<(String, PublicKey)>, PkiError> {
 }
 
 fn unusable(path: &Path) -> PkiError {
-    PkiError::Content { path: path.display().to_string(), what: "key of RSA, P-256, P-384 or P-521" }
+    PkiError::Content {
+        path: path.display().to_string(),
+        what: "key of RSA, P-256, P-384 or P-521",
+    }
 }

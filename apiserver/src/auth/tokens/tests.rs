@@ -90,8 +90,7 @@ fn who_a_token_is() {
     assert_eq!(known.audiences, audiences);
     let user = &known.user;
     assert_eq!((&*user.name, &*user.uid), ("system:serviceaccount:shop:app", "uid-app"));
-    let groups =
-        ["system:serviceaccounts", "system:serviceaccounts:shop", "system:authenticated"];
+    let groups = ["system:serviceaccounts", "system:serviceaccounts:shop", "system:authenticated"];
     assert_eq!(user.groups, groups);
     assert_eq!(user.home, Some(home));
     let extra = |key: &str| &*user.extra[&format!("authentication.kubernetes.io/{key}")][0];
@@ -361,8 +360,7 @@ fn tokens_in_secrets() {
     assert_eq!(known.user.home, Some(home.clone()));
     assert!(known.user.extra.is_empty());
     let elsewhere = ClusterScope::One(cluster("b"));
-    let foreign =
-        held.identify(&token, &digest(&token), Place::Named(&elsewhere), None, at(0));
+    let foreign = held.identify(&token, &digest(&token), Place::Named(&elsewhere), None, at(0));
     assert_eq!(foreign, Err(Refusal::unknown()));
 
     let check = |tokens: &AccountTokens, why: &str| {

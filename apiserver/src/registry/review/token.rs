@@ -26,9 +26,9 @@ impl Registry {
             return Err(Error::bad_request(text));
         }
         let wanted = get(&review, &["spec", "audiences"]).and_then(Value::as_array);
-        let wanted: Option<Vec<String>> = wanted.filter(|wanted| !wanted.is_empty()).map(|wanted| {
-            wanted.iter().filter_map(Value::as_str).map(str::to_owned).collect()
-        });
+        let wanted: Option<Vec<String>> = wanted
+            .filter(|wanted| !wanted.is_empty())
+            .map(|wanted| wanted.iter().filter_map(Value::as_str).map(str::to_owned).collect());
         let place = Place::Named(&target.cluster);
         let known = self.bearers.identify(token, place, wanted.as_deref(), ctx.now).await;
         let status = match known {
