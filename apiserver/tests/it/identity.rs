@@ -218,11 +218,10 @@ async fn requests_for_tokens() {
             bind("Secret", "held", "x"),
             409,
             "Conflict",
-            format!(
-                "Operation cannot be fulfilled on Secret \"held\": the UID in the bound object \
-                 reference (x) does not match the UID in record. The object might have been \
-                 deleted and then recreated"
-            ),
+            "Operation cannot be fulfilled on Secret \"held\": the UID in the bound object reference \
+             (x) does not match the UID in record. The object might have been deleted and then \
+             recreated"
+                .into(),
         ),
     ] {
         let answer = post(&hub, &path, &body).await;
