@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::cargo::{self, Profile};
 use crate::clock::Stopwatch;
+use crate::etcd::Etcd;
 use crate::eventually::{PATIENCE, within};
 use crate::https;
 use crate::kubeconfig::Access;
@@ -26,15 +27,17 @@ const PROGRAM_VARIABLE: &str = "KCP_APISERVER";
 /// The file that the server writes into its root directory.
 const KUBECONFIG: &str = "admin.kubeconfig";
 
+/// Where it keeps its keys there.
+const KEYS: &str = "pki";
+
 /// A running server with a root directory of its own. Stops when it is dropped.
 #[derive(Debug)]
 pub struct Hub {
     process: Process,
-    program: PathBuf,
+    options: Options,
     run: Run,
     name: String,
     root: PathBuf,
-    port: u16,
     url: String,
     ready_after: Duration,
 }
@@ -48,6 +51,17 @@ pub struct Options {
     pub root: Option<PathBuf>,
     /// The port, 0 for any free one.
     pub port: u16,
+    /// Further flags.
+    pub arguments: Vec<String>,
+}
+
+// === impl Options ===
+
+impl Options {
+    /// A server in a fresh root directory on a free port, with no further flags.
+    pub fn new(program: PathBuf) -> Self {
+        Self { program, root: None, port: 0, arguments: Vec::new() }
+    }
 }
 
 // === impl Hub ===
@@ -58,7 +72,32 @@ impl Hub {
     /// # Errors
     /// When it does not build, start, or become ready.
     pub fn start(run: &Run, name: &str) -> Result<Self> {
-        Self::with(run, name, Options { program: program_to_test()?, root: None, port: 0 })
+        Self::with(run, name, Options::new(program_to_test()?))
+    }
+
+    /// Starts a server over an etcd, with the keys of another one over the same, if there is one.
+    ///
+    /// # Errors
+    /// As [`Hub::with`].
+    pub fn over(run: &Run, name: &str, etcd: &Etcd, other: Option<&Self>) -> Result<Self> {
+        let root = run.subfolder(&format!("{name}-root"))?;
+        if let Some(other) = other {
+            let (from, to) = (other.root.join(KEYS), root.join(KEYS));
+            fs::create_dir_all(&to)?;
+            for file in ["ca.crt", "ca.key"] {
+                fs::copy(from.join(file), to.join(file)).with_context(|| format!("copy {file}"))?;
+            }
+        }
+        let mut options = Options { root: Some(root), ..Options::new(program_to_test()?) };
+        options.arguments.push(format!("--etcd-servers={}", etcd.urls().join(",")));
+        if let Some(files) = etcd.certificates() {
+            options.arguments.extend([
+                format!("--etcd-cafile={}", files.authority.display()),
+                format!("--etcd-certfile={}", files.certificate.display()),
+                format!("--etcd-keyfile={}", files.key.display()),
+            ]);
+        }
+        Self::with(run, name, options)
     }
 
     /// Starts a server as `options` say, and waits until it is ready.
@@ -66,18 +105,17 @@ impl Hub {
     /// # Errors
     /// When it ends, or does not become ready in time.
     pub fn with(run: &Run, name: &str, options: Options) -> Result<Self> {
-        let root = match options.root {
-            Some(root) => root,
+        let root = match &options.root {
+            Some(root) => root.clone(),
             None => run.subfolder(&format!("{name}-root"))?,
         };
-        let (process, url, ready_after) = launch(run, name, &options.program, &root, options.port)?;
+        let (process, url, ready_after) = launch(run, name, &options, &root)?;
         Ok(Self {
             process,
-            program: options.program,
+            options,
             run: run.clone(),
             name: name.to_owned(),
             root,
-            port: options.port,
             url,
             ready_after,
         })
@@ -155,8 +193,7 @@ impl Hub {
     /// When it does not become ready again.
     pub fn restart(&mut self) -> Result<()> {
         self.process.terminate()?;
-        let (process, url, ready_after) =
-            launch(&self.run, &self.name, &self.program, &self.root, self.port)?;
+        let (process, url, ready_after) = launch(&self.run, &self.name, &self.options, &self.root)?;
         (self.process, self.url, self.ready_after) = (process, url, ready_after);
         Ok(())
     }
@@ -191,12 +228,12 @@ fn program_to_test() -> Result<PathBuf> {
 fn launch(
     run: &Run,
     name: &str,
-    program: &Path,
+    options: &Options,
     root: &Path,
-    port: u16,
 ) -> Result<(Process, String, Duration)> {
-    let mut command = Command::new(program);
-    command.arg("--root-directory").arg(root).arg(format!("--secure-port={port}"));
+    let mut command = Command::new(&options.program);
+    command.arg("--root-directory").arg(root).arg(format!("--secure-port={}", options.port));
+    command.args(&options.arguments);
     let before = fs::metadata(run.folder().join(format!("{name}.log"))).map_or(0, |m| m.len());
     let watch = Stopwatch::start();
     let mut process = Process::spawn(run, name, command)?;

@@ -7,6 +7,7 @@
 //!
 //! Nothing here knows what our server does: it is a black box behind its flags and its port.
 
+pub mod balancer;
 pub mod cargo;
 pub mod client;
 pub mod clock;
@@ -29,6 +30,7 @@ pub mod run;
 pub mod scenario;
 pub mod tools;
 
+pub use balancer::Balancer;
 pub use control_plane::ControlPlane;
 pub use etcd::Etcd;
 pub use eventually::{PATIENCE, eventually};

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use apiserver::{Builder, Running, Server};
@@ -24,6 +25,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// The administrator's token of every server here.
 pub(crate) const TOKEN: &str = "a-token-of-the-administrator";
 
+/// Names the endpoints of an etcd that the tests of servers in this process are to run over.
+const ETCD_VARIABLE: &str = "KCP_TEST_ETCD";
+
 /// Who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
@@ -31,9 +35,14 @@ pub(crate) enum Who {
     Anonymous,
 }
 
-/// A server in this process.
+/// A server in this process, or several that share a store.
 pub(crate) struct Hub {
     running: Running,
+    /// Others over the same store. Each connection goes to the next of all.
+    others: Vec<Running>,
+    connections: AtomicUsize,
+    /// Where servers that share a store have their keys in common.
+    _root: Option<tempfile::TempDir>,
 }
 
 /// A whole answer.
@@ -61,7 +70,12 @@ impl Hub {
     }
 
     /// A server that is set up by `with`, beyond what every server here has.
-    pub(crate) async fn start_with(with: impl FnOnce(Builder) -> Builder) -> Self {
+    ///
+    /// Where the environment names an etcd, it is two servers over a fresh prefix there.
+    pub(crate) async fn start_with(with: impl Fn(Builder) -> Builder) -> Self {
+        if let Ok(servers) = std::env::var(ETCD_VARIABLE) {
+            return Self::replicas(&servers, with).await;
+        }
         let store = store::MemoryStore::new(store::memory::Options::default());
         let server = with(Server::builder(store).admin_token(TOKEN));
         Self::of(server.start().await.unwrap())
@@ -69,7 +83,25 @@ impl Hub {
 
     /// A server that runs already, with that token.
     pub(crate) fn of(running: Running) -> Self {
-        Self { running }
+        Self { running, others: Vec::new(), connections: AtomicUsize::new(0), _root: None }
+    }
+
+    /// Two servers over one etcd.
+    async fn replicas(servers: &str, with: impl Fn(Builder) -> Builder) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let options = store::EtcdOptions {
+            endpoints: servers.split(',').map(str::to_owned).collect(),
+            tls: store::etcd::TlsFiles::default(),
+            prefix: format!("/test/{}", uuid::Uuid::new_v4()),
+            compaction_interval: None,
+        };
+        let start = async || {
+            let store = store::EtcdStore::open(&options).await.unwrap();
+            let server = Server::builder(store).admin_token(TOKEN).root_directory(root.path());
+            with(server).start().await.unwrap()
+        };
+        let (first, second) = (start().await, start().await);
+        Self { others: vec![second], _root: Some(root), ..Self::of(first) }
     }
 
     /// The administrator's kubeconfig.
@@ -83,6 +115,21 @@ impl Hub {
 
     pub(crate) async fn shutdown(self) {
         self.running.shutdown().await;
+        for other in self.others {
+            other.shutdown().await;
+        }
+    }
+
+    /// How many servers there are.
+    pub(crate) fn servers(&self) -> usize {
+        self.others.len() + 1
+    }
+
+    /// Where the next connection goes.
+    fn next_address(&self) -> SocketAddr {
+        let turn = self.connections.fetch_add(1, Ordering::Relaxed) % self.servers();
+        let other = turn.checked_sub(1).and_then(|turn| self.others.get(turn));
+        other.unwrap_or(&self.running).address()
     }
 
     /// A TLS connection, by ALPN `protocol`, with or without the administrator's certificate.
@@ -99,7 +146,15 @@ impl Hub {
     ) -> TlsStream<TcpStream> {
         let ca = pem(self.running.kubeconfig(), "certificate-authority-data");
         let holder = holder.map(|holder| holder.running.kubeconfig());
-        connect(self.address(), &ca, holder, protocol).await
+        let address = self.next_address();
+        if !self.others.is_empty() {
+            // What admits a write follows the store, as in every server of several, some
+            // milliseconds later: a read waits for it.
+            let stream = connect(address, &ca, Some(self.running.kubeconfig()), b"h2").await;
+            let read = ask_over(stream, &Ask::get("/api/v1/namespaces/default")).await;
+            assert_eq!(read.status, StatusCode::OK, "{read:?}");
+        }
+        connect(address, &ca, holder, protocol).await
     }
 
     /// One request on a connection of its own, over HTTP/2.

@@ -105,7 +105,8 @@ async fn versions_are_converted_by_the_webhook_and_once_each() {
     let first = hub.get(&path).await.json();
     assert_eq!(first["spec"], json!({"size": 3}));
     assert_eq!(first, hub.get(&path).await.json());
-    assert_eq!(hook.take_seen().len(), 1, "what it said is kept with the object");
+    let each = hub.servers();
+    assert_eq!(hook.take_seen().len(), each, "what it said is kept with the object");
 
     for name in ["two", "three", "four"] {
         post(&hub, &widgets("a", "v2"), &widget("v2", name, "width")).await;
@@ -118,6 +119,10 @@ async fn versions_are_converted_by_the_webhook_and_once_each() {
     let seen = hook.take_seen();
     assert_eq!(seen.len(), 1, "one question for the list");
     assert_eq!(seen[0]["request"]["objects"].as_array().unwrap().len(), 3, "the known one is not");
+    for _ in 1..hub.servers() {
+        hub.get(&widgets("a", "v1")).await;
+        assert_eq!(hook.take_seen().len(), 1, "each server asks once");
+    }
     hub.get(&widgets("a", "v1")).await;
     assert_eq!(hook.seen().len(), 0);
 
@@ -174,7 +179,10 @@ async fn watches_are_converted_in_order() {
         },
     );
     let later = asked.iter().filter(|(key, _)| !key.starts_with("\"a") && !key.starts_with("\"b"));
-    assert!({ later }.all(|(_, times)| *times == 1), "both watches share answers: {asked:?}");
+    assert!(
+        { later }.all(|(_, times)| *times <= hub.servers()),
+        "both watches share answers: {asked:?}"
+    );
     hub.shutdown().await;
 }
 

@@ -11,4 +11,5 @@ mod imported;
 mod imported_conformance;
 mod kubectl;
 mod leftovers;
+mod replicas;
 mod support;

@@ -37,7 +37,7 @@ pub(crate) fn compare(objects: u32, workers: u32) -> Result<()> {
     let load = Load { objects, workers };
 
     let ours = step("load on our server", || {
-        let mut hub = Hub::with(&run, "hub", hub::Options { program, root: None, port: 0 })?;
+        let mut hub = Hub::with(&run, "hub", hub::Options::new(program))?;
         let figures = load.put(&hub.kubeconfig(), "ours", &[hub.process()])?;
         hub.terminate()?;
         Ok(figures)
@@ -59,7 +59,7 @@ pub(crate) fn scale(clusters: u32, workers: u32) -> Result<()> {
     setup::build(&[Tool::Loadgen])?;
     let program = step("build the server", || hub::program(cargo::Profile::Release))?;
     let run = Run::open("bench-scale")?;
-    let mut hub = Hub::with(&run, "hub", hub::Options { program, root: None, port: 0 })?;
+    let mut hub = Hub::with(&run, "hub", hub::Options::new(program))?;
     let before = hub.memory()?;
     let lines = step(&format!("one object into each of {clusters} logical clusters"), || {
         let arguments = [format!("-clusters={clusters}"), format!("-c={workers}")];

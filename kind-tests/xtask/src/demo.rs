@@ -27,13 +27,13 @@ pub(crate) fn run(arguments: &DemoArguments) -> Result<()> {
     setup::build(&TOOLS)?;
     let program = step("build the server", || hub::program(cargo::Profile::Release))?;
     let root = arguments.root_directory.as_deref().map(std::path::absolute).transpose()?;
-    let options = hub::Options { program, root, port: arguments.secure_port };
+    let options = hub::Options { root, port: arguments.secure_port, ..hub::Options::new(program) };
     in_a_run(options, arguments.check)
 }
 
 /// Gives the tour of a fresh hub that runs `program`, checks it, and cleans up.
 pub(crate) fn check(program: PathBuf) -> Result<()> {
-    in_a_run(hub::Options { program, root: None, port: 0 }, true)
+    in_a_run(hub::Options::new(program), true)
 }
 
 fn in_a_run(options: hub::Options, check: bool) -> Result<()> {

@@ -1,10 +1,9 @@
 //! The test suites, and what else has to pass before a change goes in.
 
 use anyhow::Result;
-use kind_tests::cargo;
-use kind_tests::hub;
 use kind_tests::progress::say;
 use kind_tests::run::clean_leftovers;
+use kind_tests::{Etcd, Run, cargo, etcd, hub};
 
 use crate::demo;
 use crate::setup;
@@ -31,13 +30,25 @@ pub(crate) fn test() -> Result<()> {
         tests.env("KCP_APISERVER", &server);
         execute(&mut tests)
     });
-    crates.and(clusters)?;
+    let replicas = step("the server's tests, as two servers over etcd", server_over_etcd);
+    crates.and(clusters).and(replicas)?;
     // After a failure the folders of the failed runs stay, for a look; the next run removes them.
     let left = clean_leftovers()?;
     if left > 0 {
         say(format!("cleaned up after {left} test program(s) that ended badly"));
     }
     step("the demo", || demo::check(server))
+}
+
+/// The server's own tests once more: each server is two, over a real etcd.
+fn server_over_etcd() -> Result<()> {
+    let run = Run::open("server_over_etcd")?;
+    let etcd = Etcd::start(&run, "etcd", etcd::Options::default())?;
+    let mut tests = cargo::command();
+    tests.args(["test", "--package", "apiserver", "--test", "it", "--no-fail-fast"]);
+    tests.env("KCP_TEST_ETCD", etcd.urls().join(","));
+    execute(&mut tests)?;
+    etcd.stop()
 }
 
 /// Formatting, lints, tests, documentation.

@@ -37,6 +37,13 @@ impl Cache {
                     error!(%after, %oldest, "the cache fell behind the store's history, reloading");
                     self.reload().await;
                 }
+                Err(ReadError::Corrupt(what)) => {
+                    error!(%after, what, "the store's watch cannot be relied on, reloading");
+                    self.reload().await;
+                }
+                Err(ReadError::Unavailable(cause)) => {
+                    warn!(%after, %cause, "the store cannot be watched");
+                }
                 Err(error) => warn!(%after, %error, "the store cannot be watched"),
             }
             if self.revision() > after {

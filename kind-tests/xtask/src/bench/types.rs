@@ -28,7 +28,7 @@ pub(crate) fn types(definitions: usize, clusters: usize, workers: u32) -> Result
     setup::install_packages()?;
     let program = step("build the server", || hub::program(cargo::Profile::Release))?;
     let run = Run::open("bench-types")?;
-    let mut hub = Hub::with(&run, "hub", hub::Options { program, root: None, port: 0 })?;
+    let mut hub = Hub::with(&run, "hub", hub::Options::new(program))?;
     let client = Client::new(&hub.kubeconfig(), "")?;
     let empty = hub.memory()?;
     let first = made(&mut hub, &client, definitions, 0..1, workers)?;
