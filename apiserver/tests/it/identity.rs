@@ -322,9 +322,9 @@ async fn a_front_proxy_says_who_the_caller_is_and_nobody_else_does() {
     std::fs::write(&of_clients, clients.pem()).unwrap();
     let hub = Hub::start_with(|server| {
         server.auth(AuthOptions {
-            client_authorities: Some(of_clients),
+            client_authorities: Some(of_clients.clone()),
             front_proxies: Some(FrontProxies {
-                authorities: of_proxies,
+                authorities: of_proxies.clone(),
                 names: vec!["proxy".into()],
             }),
             admin_token: Some(TOKEN.into()),
