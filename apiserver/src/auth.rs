@@ -9,6 +9,7 @@ mod jwt;
 mod objects;
 pub(crate) mod oidc;
 mod options;
+pub(crate) mod rbac;
 mod recent;
 mod refusal;
 mod token_file;

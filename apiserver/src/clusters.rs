@@ -3,6 +3,7 @@
 //! A logical cluster is an object of the resource `logicalclusters.core.kcp.io` in `root`. No
 //! task, timer or lock exists for one.
 
+pub mod bootstrap;
 pub mod record;
 pub mod virtuals;
 

@@ -40,7 +40,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, debug_span};
 
 use crate::auth::authn::{Authenticator, Peer};
-use crate::auth::authz::{self, Attributes};
+use crate::auth::authz::{self, Attributes, Grant};
 use crate::auth::{Place, UserInfo, impersonation};
 use crate::catalog::{Access, Catalog};
 use crate::discovery::Discovery;
@@ -85,6 +85,8 @@ struct Call<'a> {
     info: &'a RequestInfo<'a>,
     query: &'a Query<'a>,
     user: &'a Arc<UserInfo>,
+    /// Whether the caller was let in because they may create the logical cluster.
+    creating: bool,
     now: Timestamp,
     id: &'a AuditId,
 }
@@ -208,8 +210,10 @@ impl App {
         let user = self.acting(user, &info.cluster, parts)?;
         seen.user = Some(user.clone());
         let asked = attributes(&info, &parts.method);
-        self.registry.authorizer().permit(&user, &info.cluster, &asked)?;
-        if !authz::is_public(info.path)
+        let grant = self.registry.authorizer().permit(&user, &info.cluster, &asked)?;
+        let creating = matches!(grant, Grant::Creator);
+        if !creating
+            && !authz::is_public(info.path)
             && self.catalog.access(&user, &info.cluster) == Access::Denied
         {
             let verb = info.verb.as_str();
@@ -219,7 +223,7 @@ impl App {
             return Err(Error::new(Reason::Forbidden, text));
         }
         let limit = time_limit(&info, query)?;
-        let call = Call { parts, info: &info, query, user: &user, now, id };
+        let call = Call { parts, info: &info, query, user: &user, creating, now, id };
         let work = self.handle(call, body, seen);
         match tokio::time::timeout(limit, work).await {
             Ok(answer) => answer,

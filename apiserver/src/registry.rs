@@ -13,6 +13,7 @@ mod decode;
 mod definitions;
 mod delete;
 mod error;
+mod escalation;
 mod guard;
 mod inside;
 mod list_rules;

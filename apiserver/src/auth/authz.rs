@@ -9,23 +9,23 @@ mod attributes;
 use std::sync::Arc;
 
 use machinery::ClusterName;
-use serde_json::{Value, json};
 use store::cache::Cache;
 
 pub(crate) use attributes::{Attributes, is_public};
 
+use crate::auth::rbac::{Binding, Held, Missing, Policy, RoleKind, Rules};
 use crate::auth::{MASTERS, UserInfo};
 use crate::registry::{ClusterScope, Error, Reason};
 
 /// Decides who may do what, in every logical cluster.
 #[derive(Debug)]
 pub(crate) struct Authorizer {
-    #[expect(dead_code, reason = "the policy of a logical cluster will be read from it")]
     cache: Arc<Cache>,
+    held: Arc<Held>,
 }
 
 /// The answer of an authorizer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Decision {
     /// It may be done, and why.
     Allow(Grant),
@@ -35,10 +35,20 @@ pub(crate) enum Decision {
 }
 
 /// Why something is allowed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Grant {
     /// The caller may do everything, or anybody may do this.
     Always,
+    /// The logical cluster does not exist, and the caller may make it. What comes of this must hold
+    /// only as long as it doesn't exist, or belongs to the caller: see `Context::creating`.
+    Creator,
+    /// A binding gives the caller a role that allows it.
+    Bound {
+        /// The binding.
+        binding: Arc<Binding>,
+        /// Which of its subjects the caller is.
+        subject: u32,
+    },
 }
 
 // === impl Authorizer ===
@@ -46,10 +56,17 @@ pub(crate) enum Grant {
 impl Authorizer {
     /// Decides by what is in `cache`.
     pub(crate) fn new(cache: Arc<Cache>) -> Self {
-        Self { cache }
+        let held = Held::new(&cache);
+        Self { cache, held }
     }
 
     /// Decides whether `user` may do something in one logical cluster, or over all.
+    ///
+    /// Public paths are for anybody. A caller known in one logical cluster alone has no business in
+    /// any other; masters may do everything. For all others, the roles and bindings of the logical
+    /// cluster decide, once the caller has passed its gate ([`may_use`](Self::may_use)). Over all
+    /// logical clusters those of `root` decide: they must allow the same at the cluster scope, and
+    /// the verb `wildcard` on `logicalclusters/content`.
     pub(crate) fn authorize(
         &self,
         user: &UserInfo,
@@ -59,15 +76,53 @@ impl Authorizer {
         if matches!(attributes, Attributes::Path { verb: "get", path } if is_public(path)) {
             return Decision::Allow(Grant::Always);
         }
-        if let Some(home) = &user.home
-            && !matches!(scope, ClusterScope::One(cluster) if cluster == home)
-        {
+        if !is_known(user, scope) {
             return Decision::Deny(String::new());
         }
         if user.is_in(MASTERS) {
             return Decision::Allow(Grant::Always);
         }
-        Decision::Deny(String::new())
+        let ClusterScope::One(cluster) = scope else {
+            return self.authorize_over_all(user, attributes);
+        };
+        let Some(policy) = self.held.policy(&self.cache, cluster) else {
+            let allowed = self.may_create(user, cluster);
+            return if allowed {
+                Decision::Allow(Grant::Creator)
+            } else {
+                Decision::Deny(String::new())
+            };
+        };
+        if !self.may_use(user, cluster, &policy) {
+            return Decision::Deny(String::new());
+        }
+        Decision::of(policy.allows(user, attributes))
+    }
+
+    fn authorize_over_all(&self, user: &UserInfo, attributes: &Attributes<'_>) -> Decision {
+        let Some(root) = self.held.policy(&self.cache, &ClusterName::root()) else {
+            return Decision::Deny(String::new());
+        };
+        if let Err(why) = root.allows(user, &clusters("wildcard", "content", "")) {
+            return Decision::Deny(why);
+        }
+        Decision::of(root.allows(user, &attributes.at_cluster_scope()))
+    }
+
+    /// Whether the caller may use a logical cluster at all, which comes before what its roles and
+    /// bindings allow: those give everybody who is known some rights, and everybody who is known
+    /// somewhere else is not meant.
+    ///
+    /// It is open to those who are known in this logical cluster alone, to whom its stored bindings
+    /// name as a user or by a group that not everybody is in, and to whom the policy of `root` gives
+    /// the verb `access` on the logical cluster. `root` is open to all.
+    fn may_use(&self, user: &UserInfo, cluster: &ClusterName, policy: &Policy) -> bool {
+        if cluster.is_root() || user.home.is_some() || policy.names(user) {
+            return true;
+        }
+        let root = self.held.policy(&self.cache, &ClusterName::root());
+        let access = clusters("access", "", cluster.as_str());
+        root.is_some_and(|root| root.allows(user, &access).is_ok())
     }
 
     /// Whether the caller may make a logical cluster: the verb `create` on `logicalclusters` in
@@ -76,36 +131,44 @@ impl Authorizer {
         if cluster.is_system() {
             return false;
         }
-        let attributes = Attributes::Resource {
-            verb: "create",
-            group: "core.kcp.io",
-            resource: "logicalclusters",
-            name: "",
-            subresource: "",
-            namespace: "",
-        };
         let root = ClusterScope::One(ClusterName::root());
-        self.authorize(user, &root, &attributes).is_allowed()
+        if user.is_in(MASTERS) {
+            return is_known(user, &root);
+        }
+        let policy = self.held.policy(&self.cache, &ClusterName::root());
+        let create = clusters("create", "", cluster.as_str());
+        is_known(user, &root) && policy.is_some_and(|root| root.allows(user, &create).is_ok())
     }
 
-    /// What `user` may do in a namespace and outside of all, as the status of a
-    /// `SelfSubjectRulesReview`.
-    pub(crate) fn rules_status(
+    /// The rules that the roles and bindings of a logical cluster give to a caller in a namespace,
+    /// and the roles that are missing.
+    pub(crate) fn rules(
         &self,
         user: &UserInfo,
         scope: &ClusterScope,
-        _namespace: &str,
-    ) -> Value {
-        let everything = Attributes::Path { verb: "*", path: "*" };
-        let all = self.authorize(user, scope, &everything).is_allowed();
-        let resources =
-            all.then(|| json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}));
-        let paths = all.then(|| json!({"verbs": ["*"], "nonResourceURLs": ["*"]}));
-        json!({
-            "resourceRules": Vec::from_iter(resources),
-            "nonResourceRules": Vec::from_iter(paths),
-            "incomplete": false,
-        })
+        namespace: &str,
+    ) -> (Vec<Rules>, Missing) {
+        let ClusterScope::One(cluster) = scope else { return Default::default() };
+        if !is_known(user, scope) {
+            return Default::default();
+        }
+        match self.held.policy(&self.cache, cluster) {
+            Some(policy) if user.is_in(MASTERS) || self.may_use(user, cluster, &policy) => {
+                policy.rules_for(user, namespace)
+            }
+            _ => Default::default(),
+        }
+    }
+
+    /// The rules of a role in a logical cluster; `namespace` is that of a Role.
+    pub(crate) fn role(
+        &self,
+        cluster: &ClusterName,
+        kind: RoleKind,
+        namespace: &str,
+        name: &str,
+    ) -> Option<Rules> {
+        self.held.policy(&self.cache, cluster)?.role(kind, namespace, name).cloned()
     }
 
     /// As [`authorize`](Self::authorize), with a refusal as the answer to the request.
@@ -122,6 +185,27 @@ impl Authorizer {
             Decision::Allow(grant) => Ok(grant),
             Decision::Deny(why) => Err(refused(user, attributes, &why)),
         }
+    }
+}
+
+/// Whether a caller is known where they want to do something.
+fn is_known(user: &UserInfo, scope: &ClusterScope) -> bool {
+    match (&user.home, scope) {
+        (None, _) => true,
+        (Some(home), ClusterScope::One(cluster)) => home == cluster,
+        (Some(_), ClusterScope::All) => false,
+    }
+}
+
+/// A verb on the objects that stand for logical clusters.
+fn clusters<'a>(verb: &'a str, subresource: &'a str, name: &'a str) -> Attributes<'a> {
+    Attributes::Resource {
+        verb,
+        group: "core.kcp.io",
+        resource: "logicalclusters",
+        name,
+        subresource,
+        namespace: "",
     }
 }
 
@@ -143,6 +227,13 @@ fn refused(user: &UserInfo, attributes: &Attributes<'_>, why: &str) -> Error {
 // === impl Decision ===
 
 impl Decision {
+    fn of(found: Result<(Arc<Binding>, u32), String>) -> Self {
+        match found {
+            Ok((binding, subject)) => Self::Allow(Grant::Bound { binding, subject }),
+            Err(why) => Self::Deny(why),
+        }
+    }
+
     /// Whether it may be done.
     pub(crate) fn is_allowed(&self) -> bool {
         matches!(self, Self::Allow(_))
@@ -152,7 +243,14 @@ impl Decision {
     pub(crate) fn reason(&self) -> String {
         match self {
             Self::Allow(Grant::Always) => String::new(),
+            Self::Allow(Grant::Creator) => "the caller may create the logical cluster".to_owned(),
+            Self::Allow(Grant::Bound { binding, subject }) => {
+                format!("RBAC: allowed by {}", binding.described(*subject))
+            }
             Self::Deny(why) => why.clone(),
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

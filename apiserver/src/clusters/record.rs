@@ -1,9 +1,11 @@
 //! The object of a logical cluster.
 
 use jiff::Timestamp;
+use machinery::meta::get_str;
 use machinery::{ClusterName, GroupResource, ObjectKey};
 use serde_json::{Value, json};
 use store::Key;
+use store::cache::Object;
 
 /// The finalizer that keeps a logical cluster's object until its content is gone.
 pub const CONTENT_FINALIZER: &str = "core.kcp.io/content";
@@ -18,9 +20,15 @@ pub fn key(cluster: &ClusterName) -> Key {
     Key::new(&logical_clusters(), &ObjectKey::new(ClusterName::root(), "", cluster.as_str()))
 }
 
-/// A new logical cluster's object.
-pub fn new(cluster: &ClusterName, uid: &str, now: Timestamp) -> Value {
-    json!({
+/// The owner of a logical cluster, from its object.
+pub fn owner(cluster: &Object) -> Option<String> {
+    let value: Value = serde_json::from_slice(&cluster.json()).ok()?;
+    get_str(&value, &["spec", "owner"]).filter(|owner| !owner.is_empty()).map(str::to_owned)
+}
+
+/// A new logical cluster's object. Its owner, if it has one, administers it.
+pub fn new(cluster: &ClusterName, uid: &str, now: Timestamp, owner: Option<&str>) -> Value {
+    let mut object = json!({
         "apiVersion": "core.kcp.io/v1alpha1",
         "kind": "LogicalCluster",
         "metadata": {
@@ -32,5 +40,9 @@ pub fn new(cluster: &ClusterName, uid: &str, now: Timestamp) -> Value {
         },
         "spec": {},
         "status": {"phase": "Ready"},
-    })
+    });
+    if let Some(owner) = owner {
+        object["spec"] = json!({"owner": owner});
+    }
+    object
 }

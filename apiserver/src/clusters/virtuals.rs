@@ -16,6 +16,7 @@ use store::cache::{Object, Origin, Overlay, Slice};
 use store::{Key, KeyPrefix, Revision};
 use uuid::Uuid;
 
+use crate::clusters::bootstrap::{self, Kind as Rbac, Template};
 use crate::clusters::record;
 
 /// The namespaces of a new logical cluster, in key order.
@@ -66,8 +67,11 @@ enum Kind {
     ConfigMaps,
     Services,
     ApiServices,
+    Rbac(Rbac),
 }
 
+/// Kinds whose virtual objects come and go with events. Nobody is told that the bootstrap policy
+/// goes with a whole logical cluster.
 const KINDS: [Kind; 5] =
     [Kind::Namespaces, Kind::ServiceAccounts, Kind::ConfigMaps, Kind::Services, Kind::ApiServices];
 
@@ -99,6 +103,49 @@ impl Virtuals {
         let json = store::object::encode(&value);
         let object = Object::new(key, &json, parent.revision, self.rv_base, Origin::Virtual);
         Arc::new(object.expect("our own JSON has a header"))
+    }
+
+    fn of_template(&self, parent: &Parent, template: &Template) -> Arc<Object> {
+        let (kind, namespace, name) = (template.kind, &*template.namespace, &*template.name);
+        let uid = parent.uid(Kind::Rbac(kind), namespace, name);
+        let json = template.json(&parent.created, &uid.to_string());
+        let place = ObjectKey::new(parent.cluster.clone(), namespace, name);
+        let key = Key::new(&kind.resource(), &place);
+        let revision = parent.revision;
+        let object = Object::new(key, json.as_bytes(), revision, self.rv_base, Origin::Virtual);
+        Arc::new(object.expect("our own JSON has a header"))
+    }
+
+    /// The bootstrap policy of one kind, in one namespace or in all, in key order.
+    fn policy(
+        &self,
+        records: Slice<'_>,
+        kind: Rbac,
+        cluster: &Parent,
+        namespace: &str,
+    ) -> Vec<Arc<Object>> {
+        let mut objects: Vec<Arc<Object>> = bootstrap::of_kind(kind, namespace)
+            .filter_map(|template| {
+                let parent = match &*template.namespace {
+                    "" => Some(cluster.clone()),
+                    namespace => Self::namespace(records, cluster, namespace),
+                };
+                Some(self.of_template(&parent?, template))
+            })
+            .collect();
+        if kind == Rbac::ClusterRoleBinding
+            && let Some(binding) = self.owner_binding(records, cluster)
+        {
+            objects.push(binding);
+        }
+        objects.sort_by(|a, b| a.key.cmp(&b.key));
+        objects
+    }
+
+    /// The binding that makes the owner of a logical cluster its administrator, if it has one.
+    fn owner_binding(&self, records: Slice<'_>, cluster: &Parent) -> Option<Arc<Object>> {
+        let owner = record::owner(records.get(&record::key(&cluster.cluster))?)?;
+        Some(self.of_template(cluster, &bootstrap::owner_binding(&owner)))
     }
 
     fn content(&self, kind: Kind, metadata: &mut Value, name: &str) -> Value {
@@ -148,6 +195,8 @@ impl Virtuals {
                 })
             }
             Kind::ApiServices => self.api_service(metadata, name),
+            // These are made of templates.
+            Kind::Rbac(_) => Value::Object(serde_json::Map::new()),
         }
     }
 
@@ -219,6 +268,7 @@ impl Virtuals {
                 names.sort();
                 names.iter().map(|name| self.make(kind, cluster, "", name)).collect()
             }
+            Kind::Rbac(kind) => self.policy(records, kind, cluster, ""),
         }
     }
 
@@ -245,12 +295,26 @@ impl Overlay for Virtuals {
             Kind::ApiServices => self.api_services.iter().any(|service| service.name() == name),
             Kind::Services => name == kind.only() && namespace == "default",
             Kind::ServiceAccounts | Kind::ConfigMaps => name == kind.only(),
+            Kind::Rbac(kind) => {
+                is_owner_binding(kind, name) || bootstrap::find(kind, namespace, name).is_some()
+            }
         };
         if !known {
             return None;
         }
         let cluster = Parent::named(records, cluster)?;
         match kind {
+            Kind::Rbac(kind) if is_owner_binding(kind, name) => {
+                self.owner_binding(records, &cluster)
+            }
+            Kind::Rbac(of) => {
+                let template = bootstrap::find(of, namespace, name)?;
+                let parent = match namespace {
+                    "" => cluster,
+                    namespace => Self::namespace(records, &cluster, namespace)?,
+                };
+                Some(self.of_template(&parent, template))
+            }
             Kind::Namespaces | Kind::ApiServices => Some(self.make(kind, &cluster, "", name)),
             Kind::Services | Kind::ServiceAccounts | Kind::ConfigMaps => {
                 let parent = Self::namespace(records, &cluster, namespace)?;
@@ -286,6 +350,9 @@ impl Overlay for Virtuals {
             Some(namespace) => {
                 if matches!(kind, Kind::Namespaces | Kind::ApiServices) {
                     return Vec::new();
+                }
+                if let Kind::Rbac(kind) = kind {
+                    return self.policy(records, kind, &cluster, namespace);
                 }
                 let object = ObjectKey::new(cluster.cluster, namespace, kind.only());
                 self.object(records, &Key::new(&kind.resource(), &object)).into_iter().collect()
@@ -326,6 +393,16 @@ impl Overlay for Virtuals {
             .map(|object| object.key.clone())
             .collect()
     }
+}
+
+/// Whether a default object that was deleted is not made again.
+pub fn stays_away(key: &Key) -> bool {
+    let (_, _, name) = key.parts();
+    matches!(Kind::of(key.resource_part()), Some(Kind::Rbac(kind)) if is_owner_binding(kind, name))
+}
+
+fn is_owner_binding(kind: Rbac, name: &str) -> bool {
+    kind == Rbac::ClusterRoleBinding && name == bootstrap::OWNER_BINDING
 }
 
 // === impl ApiService ===
@@ -395,7 +472,10 @@ impl Kind {
             "core/configmaps" => Self::ConfigMaps,
             "core/services" => Self::Services,
             "apiregistration.k8s.io/apiservices" => Self::ApiServices,
-            _ => return None,
+            part => {
+                let plural = part.strip_prefix(bootstrap::GROUP)?.strip_prefix('/')?;
+                Self::Rbac(Rbac::of(plural)?)
+            }
         })
     }
 
@@ -406,6 +486,7 @@ impl Kind {
             Self::ConfigMaps => GroupResource::new("", "configmaps"),
             Self::Services => GroupResource::new("", "services"),
             Self::ApiServices => GroupResource::new("apiregistration.k8s.io", "apiservices"),
+            Self::Rbac(kind) => kind.resource(),
         }
     }
 
@@ -415,7 +496,7 @@ impl Kind {
             Self::ServiceAccounts => "default",
             Self::ConfigMaps => ROOT_CA,
             Self::Services => "kubernetes",
-            Self::Namespaces | Self::ApiServices => "",
+            Self::Namespaces | Self::ApiServices | Self::Rbac(_) => "",
         }
     }
 }

@@ -8,7 +8,7 @@ use store::cache::{Object, Origin};
 use store::{CommitError, Expect, Key, Op, Revision, Txn};
 
 use super::guard::Guard;
-use crate::registry::{Error, Reason, Registry};
+use crate::registry::{Error, PATIENCE, Reason, Registry};
 
 /// How often a decision is made anew because what it was based on has changed meanwhile.
 pub(super) const TRIES: usize = 10;
@@ -46,7 +46,12 @@ impl Registry {
             Some(value) => Op::Put { key: key.clone(), value },
             None => Op::Delete { key: key.clone() },
         });
+        // Who is let in follows from these: an acknowledged change of them is in force.
+        let decides = !txn.ops.iter().all(|op| match op {
+            Op::Put { key, .. } | Op::Delete { key } => !decides_access(key),
+        });
         match self.store.commit(txn).await {
+            Ok(revision) if decides => self.in_force(revision).await.map_err(Lost::Refused),
             Ok(revision) => Ok(revision),
             Err(CommitError::Conflict { key: other, .. }) => {
                 self.consistent().await.map_err(Lost::Refused)?;
@@ -58,6 +63,18 @@ impl Registry {
             ))),
             Err(error) => Err(Lost::Refused(Error::internal(error))),
         }
+    }
+
+    /// Waits until the cache has a revision that this server wrote.
+    async fn in_force(&self, revision: Revision) -> Result<Revision, Error> {
+        let seen = self.cache.wait_for(revision, PATIENCE).await;
+        seen.map(|()| revision).map_err(|reached| {
+            let text = format!(
+                "the change was written, but this server has seen changes up to {reached} only, \
+                 not yet {revision}"
+            );
+            Error::new(Reason::Timeout, text)
+        })
     }
 
     /// An object as it is after a write of its canonical bytes.
@@ -88,6 +105,12 @@ impl Registry {
             }
         }
     }
+}
+
+/// Whether an authorizer's decisions depend on a record.
+fn decides_access(key: &Key) -> bool {
+    let part = key.resource_part();
+    part == "core.kcp.io/logicalclusters" || part.starts_with("rbac.authorization.k8s.io/")
 }
 
 /// The stored bytes of an object without their version, for comparing with new ones.

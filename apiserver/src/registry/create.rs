@@ -211,6 +211,7 @@ impl Registry {
             clear_status(resource, &typing, &mut object);
         }
         strategy.prepare_create(&mut object, ctx);
+        self.check_escalation(ctx, target, None, &object)?;
         let name = get_str(&object, &["metadata", "name"]).unwrap_or_default().to_owned();
         let mut problems = judge_new(resource, strategy, &object);
         problems.extend(typing.validate(&object, None, ""));

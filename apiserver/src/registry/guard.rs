@@ -42,12 +42,15 @@ impl Registry {
                 let why = "it is being deleted, nothing can be created in it";
                 return Err(Error::forbidden(&record::logical_clusters(), cluster.as_str(), why));
             }
-            Slot::Object(object) => guard.require(cluster_key, object.expect()),
+            Slot::Object(object) => {
+                check_owner(ctx, object)?;
+                guard.require(cluster_key, object.expect());
+            }
             Slot::Unreadable => return Err(unreadable(&cluster_key)),
             Slot::Absent | Slot::Tombstone(_) => {
                 self.may_create_cluster(ctx, cluster)?;
                 let expect = cluster_slot.expect().unwrap_or(Expect::Absent);
-                let object = record::new(cluster, &self.new_uid(), ctx.now);
+                let object = record::new(cluster, &self.new_uid(), ctx.now, ctx.owner());
                 let value = store::object::encode(&object);
                 guard.require(cluster_key.clone(), expect);
                 guard.ops.push(Op::Put { key: cluster_key, value });
@@ -74,6 +77,18 @@ impl Registry {
             }
         }
         Ok(guard)
+    }
+
+    /// Refuses a caller who was let in to create a logical cluster that somebody else has created
+    /// meanwhile. What a change is made to has been read before.
+    pub(super) fn check_entry(&self, ctx: &Context, cluster: &ClusterName) -> Result<(), Error> {
+        if !ctx.creating {
+            return Ok(());
+        }
+        match self.cache.get(&record::key(cluster)) {
+            Some(object) => check_owner(ctx, &object),
+            None => Ok(()),
+        }
     }
 
     /// The object at a key that a change is made to.
@@ -121,6 +136,13 @@ impl Guard {
     pub(super) fn require(&mut self, key: Key, expect: Expect) {
         self.compares.push(Compare { key, expect });
     }
+}
+
+/// As [`Registry::check_entry`], given the object of the logical cluster. Asked again, the request
+/// is judged by what is there now.
+fn check_owner(ctx: &Context, cluster: &Object) -> Result<(), Error> {
+    let mine = || record::owner(cluster).is_some_and(|owner| *owner == ctx.user.name);
+    if !ctx.creating || mine() { Ok(()) } else { Err(super::create::contended()) }
 }
 
 /// Whether the store itself holds what a slot shows.

@@ -11,7 +11,7 @@ use super::commit::{Lost, TRIES, Write, parse};
 use super::create::contended;
 use super::guard::Guard;
 use super::managed::Tracking;
-use crate::clusters::record;
+use crate::clusters::{record, virtuals};
 use crate::registry::{Context, Error, Registry, Target, strategy};
 
 impl Registry {
@@ -26,7 +26,7 @@ impl Registry {
         if self.cache.get(&key).is_some() {
             return Ok(());
         }
-        let value = store::object::encode(&record::new(cluster, &self.new_uid(), now));
+        let value = store::object::encode(&record::new(cluster, &self.new_uid(), now, None));
         let compares = vec![store::Compare { key: key.clone(), expect: Expect::Absent }];
         match self.store.commit(Txn { compares, ops: vec![Op::Put { key, value }] }).await {
             Ok(_) | Err(CommitError::Conflict { .. }) => self.consistent().await,
@@ -39,6 +39,9 @@ impl Registry {
         let Slot::Tombstone(revision) = self.cache.slot(key) else {
             return Ok(false);
         };
+        if virtuals::stays_away(key) {
+            return Ok(false);
+        }
         let Some(default) = self.cache.virtual_object(key) else {
             return Ok(false);
         };

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use schema::crd::CustomType;
 use schema::resource::ResourceDef;
 
-use crate::auth::UserInfo;
+use crate::auth::{MASTERS, UserInfo};
 
 /// Which logical clusters a request is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +51,9 @@ pub struct Context {
     pub agent: Arc<str>,
     /// Whether the server itself asks, on its own behalf: admission is for others.
     pub(crate) inside: bool,
+    /// Whether the caller was let in because the logical cluster did not exist and they may create
+    /// it. Should it exist by now, it must belong to them.
+    pub(crate) creating: bool,
     /// Texts for `Warning` headers, each once.
     warnings: Mutex<Vec<String>>,
 }
@@ -178,7 +181,19 @@ pub enum PatchType {
 impl Context {
     /// A request's context, without warnings yet.
     pub fn new(user: Arc<UserInfo>, now: Timestamp, agent: Arc<str>) -> Self {
-        Self { user, now, agent, inside: false, warnings: Mutex::default() }
+        Self { user, now, agent, inside: false, creating: false, warnings: Mutex::default() }
+    }
+
+    /// The owner of a logical cluster that this request creates, unless masters or the server
+    /// itself create it. A name that is known in one logical cluster alone may mean somebody else
+    /// there.
+    pub(crate) fn owner(&self) -> Option<&str> {
+        let name = self.user.name.as_str();
+        let nobody = self.inside
+            || self.user.home.is_some()
+            || self.user.is_in(MASTERS)
+            || name.starts_with("system:");
+        (!nobody).then_some(name)
     }
 
     /// Adds a text for a `Warning` header, unless it is there already.

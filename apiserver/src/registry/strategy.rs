@@ -14,6 +14,7 @@ mod lease;
 mod limits;
 mod namespace;
 mod policy;
+mod rbac;
 mod webhook;
 
 use std::fmt;
@@ -124,7 +125,18 @@ pub(super) fn of(resource: &ResourceDef) -> &'static dyn Strategy {
         ("coordination.k8s.io", "leases") => &lease::Leases,
         ("flowcontrol.apiserver.k8s.io", "flowschemas") => &flow_schema::FlowSchemas,
         ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations") => &flow::PriorityLevels,
+        ("rbac.authorization.k8s.io", plural) => of_rbac(plural),
         ("admissionregistration.k8s.io", plural) => of_admission(plural),
+        _ => &Plain,
+    }
+}
+
+fn of_rbac(plural: &str) -> &'static dyn Strategy {
+    match plural {
+        "roles" => &rbac::Roles { namespaced: true },
+        "clusterroles" => &rbac::Roles { namespaced: false },
+        "rolebindings" => &rbac::Bindings { namespaced: true },
+        "clusterrolebindings" => &rbac::Bindings { namespaced: false },
         _ => &Plain,
     }
 }

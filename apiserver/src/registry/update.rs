@@ -115,6 +115,7 @@ impl Registry {
         self.consistent().await?;
         for _ in 0..TRIES {
             let slot = self.cache.slot(&key);
+            self.check_entry(ctx, &cluster)?;
             let current = self.present(target, &cluster, &key, &slot)?;
             let old = self.in_version(target, current).await?;
             let new = change(&old)?;
@@ -239,6 +240,7 @@ impl Registry {
             strategy.prepare_update(&mut new, old);
         }
         grow(resource, old, &mut new);
+        self.check_escalation(ctx, target, Some(old), &new)?;
         let path = FieldPath::root("metadata");
         let rule = strategy::name_rule(resource.name_rule);
         let mut problems =

@@ -16,6 +16,7 @@
 mod event;
 mod feed;
 mod history;
+mod observer;
 mod overlay;
 mod state;
 mod subscription;
@@ -30,6 +31,7 @@ use tokio::sync::watch;
 use tracing::info_span;
 
 pub use event::{Event, FrameKey};
+pub use observer::Observer;
 pub use overlay::{NoOverlay, Overlay, Slice};
 pub use state::Slot;
 pub use subscription::Subscription;
@@ -53,6 +55,7 @@ pub struct Cache {
 struct Inner {
     state: State,
     watchers: Watchers,
+    observers: Vec<Arc<dyn Observer>>,
 }
 
 /// Objects at one revision.
@@ -80,7 +83,8 @@ impl Cache {
     ) -> Result<Arc<Self>, ReadError> {
         let state = feed::load(store.as_ref(), overlay.clone()).await?;
         let (applied, _) = watch::channel(state.revision());
-        let inner = RwLock::new(Inner { state, watchers: Watchers::default() });
+        let inner =
+            RwLock::new(Inner { state, watchers: Watchers::default(), observers: Vec::new() });
         let cache = Arc::new(Self { store, overlay, inner, applied });
         let (feeder, cancelled) = (cache.clone(), tasks.cancellation().clone());
         tasks.spawn(info_span!("cache"), async move {
@@ -144,6 +148,18 @@ impl Cache {
     pub fn tombstones(&self) -> (Revision, Vec<Key>) {
         let inner = self.inner.read();
         (inner.state.revision(), inner.state.tombstones())
+    }
+
+    /// Tells `observer` of every change from now on.
+    pub fn observe(&self, observer: Arc<dyn Observer>) {
+        self.inner.write().observers.push(observer);
+    }
+
+    /// What is stored under each of several prefixes, in order and at one revision: tombstones
+    /// included, virtual objects left out.
+    pub fn stored<const N: usize>(&self, prefixes: [&KeyPrefix; N]) -> [Vec<(Key, Slot)>; N] {
+        let inner = self.inner.read();
+        prefixes.map(|prefix| inner.state.stored(prefix))
     }
 
     /// The virtual object of `key`, whether or not a record hides it.

@@ -34,6 +34,16 @@ pub(crate) enum Attributes<'a> {
 // === impl Attributes ===
 
 impl Attributes<'_> {
+    /// The same of all namespaces together.
+    pub(crate) fn at_cluster_scope(&self) -> Self {
+        match *self {
+            Self::Path { .. } => *self,
+            Self::Resource { verb, group, resource, name, subresource, .. } => {
+                Self::Resource { verb, group, resource, name, subresource, namespace: "" }
+            }
+        }
+    }
+
     /// What a caller is told who may not do it, as upstream words it.
     pub(crate) fn refusal(&self, user: &UserInfo) -> String {
         let name = go_quote(&user.name);

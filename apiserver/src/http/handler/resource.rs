@@ -63,7 +63,14 @@ impl App {
             return Ok(method_not_allowed(Some(error), "GET, HEAD", call));
         }
         let Some(version) = resource.version(path.version) else { return Ok(not_found_page()) };
-        let context = Context::new(call.user.clone(), call.now, agent(call));
+        if let ClusterScope::One(cluster) = scope
+            && call.creating
+            && !begins(verb, path)
+        {
+            return Err(Error::not_found(&crate::clusters::logical_clusters(), cluster.as_str()));
+        }
+        let mut context = Context::new(call.user.clone(), call.now, agent(call));
+        context.creating = call.creating;
         if let Some(warning) = &version.deprecation_warning {
             context.warn(warning.as_ref());
         }
@@ -199,6 +206,12 @@ fn allowed(
         Some(subresource) => subresource.verbs.contains(&can),
         None => resource.allows(can),
     }
+}
+
+/// Whether a request may be the first write to a logical cluster, which makes it. There is nothing
+/// that others could be about.
+fn begins(verb: Verb, path: &ResourcePath<'_>) -> bool {
+    path.subresource.is_empty() && matches!(verb, Verb::Create | Verb::Update | Verb::Patch)
 }
 
 /// The methods that a place has, for `Allow`.

@@ -12,7 +12,8 @@ use machinery::meta::{get, get_str, set};
 use serde_json::{Value, json};
 
 use crate::auth::UserInfo;
-use crate::auth::authz::{Attributes, Decision};
+use crate::auth::authz::Attributes;
+use crate::auth::rbac::{self, RoleKind, Rule};
 use crate::registry::{Context, Error, Registry, Target};
 
 /// Which of the three reviews of access it is.
@@ -54,7 +55,7 @@ impl Registry {
             &named
         };
         let decision = self.authorizer.authorize(user, &target.cluster, &asked(&review));
-        let mut status = json!({"allowed": matches!(decision, Decision::Allow(_))});
+        let mut status = json!({"allowed": decision.is_allowed()});
         let reason = decision.reason();
         if !reason.is_empty() {
             status["reason"] = json!(reason);
@@ -74,7 +75,24 @@ impl Registry {
         if namespace.is_empty() {
             return Err(Error::bad_request("no namespace on request"));
         }
-        let status = self.authorizer.rules_status(&ctx.user, &target.cluster, namespace);
+        let (rules, missing) = self.authorizer.rules(&ctx.user, &target.cluster, namespace);
+        let rules = || rules.iter().flat_map(rbac::all);
+        let resources = rules().filter(|rule| !rule.resources.is_empty());
+        let resources = resources.map(|rule| Rule { non_resource_urls: [].into(), ..rule.clone() });
+        let paths = rules().filter(|rule| !rule.non_resource_urls.is_empty());
+        let paths = paths.map(|rule| Rule {
+            verbs: rule.verbs.clone(),
+            non_resource_urls: rule.non_resource_urls.clone(),
+            ..Rule::default()
+        });
+        let mut status = json!({
+            "resourceRules": resources.collect::<Vec<_>>(),
+            "nonResourceRules": paths.collect::<Vec<_>>(),
+            "incomplete": false,
+        });
+        if !missing.is_empty() {
+            status["evaluationError"] = json!(missing.text(RoleKind::singular));
+        }
         Ok(json!({
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectRulesReview",

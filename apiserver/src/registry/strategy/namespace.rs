@@ -110,7 +110,11 @@ impl Strategy for Namespaces {
 }
 
 impl Strategy for LogicalClusters {
-    fn prepare_create(&self, object: &mut Value, _ctx: &Context) {
+    fn prepare_create(&self, object: &mut Value, ctx: &Context) {
+        match ctx.owner() {
+            Some(owner) => set(object, &["spec", "owner"], json!(owner)),
+            None => remove(object, &["spec", "owner"]).is_some(),
+        };
         let mut finalizers = get(object, &["metadata", "finalizers"])
             .and_then(Value::as_array)
             .cloned()
@@ -120,6 +124,14 @@ impl Strategy for LogicalClusters {
         }
         set(object, &["metadata", "finalizers"], json!(finalizers));
         set(object, &["status"], json!({"phase": "Ready"}));
+    }
+
+    /// Nobody makes somebody else the owner, or themselves.
+    fn prepare_update(&self, new: &mut Value, old: &Value) {
+        match get(old, &["spec", "owner"]) {
+            Some(owner) => set(new, &["spec", "owner"], owner.clone()),
+            None => remove(new, &["spec", "owner"]).is_some(),
+        };
     }
 
     fn validate(&self, object: &Value) -> Vec<FieldError> {

@@ -88,8 +88,11 @@ impl Cache {
                     })
                     .collect::<Vec<_>>();
                 let mut inner = self.inner.write();
-                let Inner { state, watchers } = &mut *inner;
+                let Inner { state, watchers, observers } = &mut *inner;
                 for (key, slot, revision) in changes {
+                    for observer in &*observers {
+                        observer.changed(&key);
+                    }
                     for event in state.apply(key, slot, revision) {
                         watchers.dispatch(&event);
                     }
@@ -112,6 +115,9 @@ impl Cache {
                 let mut inner = self.inner.write();
                 inner.watchers.end_all();
                 inner.state = state;
+                for observer in &inner.observers {
+                    observer.reset();
+                }
                 drop(inner);
                 self.applied.send_replace(revision);
             }

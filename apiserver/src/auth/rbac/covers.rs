@@ -1,0 +1,172 @@
+//! Whether the rights that somebody holds include those that they want to give.
+
+use std::collections::BTreeMap;
+
+use super::rule::{Rule, has, holds, url_covers};
+
+/// Parts that are looked for at most: a role has them by the product of its lists, and who lacks so
+/// many rights needs no complete list of them.
+const MAX_PARTS: usize = 100_000;
+
+/// The smallest parts of `wanted` that none of `held` includes; none if all rights are held.
+///
+/// A wildcard is included by the same wildcard only, or one that is wider.
+pub(crate) fn uncovered<'h, 'w>(
+    held: impl Iterator<Item = &'h Rule>,
+    wanted: impl Iterator<Item = &'w Rule>,
+) -> Vec<Rule> {
+    let held: Vec<&Rule> = held.collect();
+    let mut missing = Vec::new();
+    let mut left = MAX_PARTS;
+    for rule in wanted {
+        // A rule that one of ours includes whole, as one of an administrator does, is not taken apart.
+        if held.iter().any(|ours| covers_whole(ours, rule)) {
+            continue;
+        }
+        for part in Parts::of(rule) {
+            let Some(next) = left.checked_sub(1) else {
+                missing.push(rule.clone());
+                return missing;
+            };
+            left = next;
+            if !held.iter().any(|ours| covers(ours, &part)) {
+                missing.push(part.rule());
+            }
+        }
+    }
+    missing
+}
+
+/// Joins the verbs of rules for the same resource, and puts all rules into the order in which they
+/// are told.
+pub(crate) fn compact(rules: Vec<Rule>) -> Vec<String> {
+    let mut simple: BTreeMap<(Box<[Box<str>]>, Box<[Box<str>]>, Box<[Box<str>]>), Vec<Box<str>>> =
+        BTreeMap::new();
+    let mut texts = Vec::new();
+    for rule in rules {
+        let is_simple = rule.non_resource_urls.is_empty()
+            && rule.resource_names.len() <= 1
+            && rule.api_groups.len() == 1
+            && rule.resources.len() == 1;
+        if is_simple {
+            let key = (rule.api_groups, rule.resources, rule.resource_names);
+            simple.entry(key).or_default().extend(rule.verbs);
+        } else {
+            texts.push(rule.printed());
+        }
+    }
+    texts.extend(simple.into_iter().map(|((api_groups, resources, resource_names), verbs)| {
+        let verbs = verbs.into();
+        Rule { verbs, api_groups, resources, resource_names, ..Rule::default() }.printed()
+    }));
+    texts.sort();
+    texts.dedup();
+    texts
+}
+
+/// One verb on one resource, or one object of it, or on one path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part<'r> {
+    Resource { verb: &'r str, group: &'r str, resource: &'r str, name: Option<&'r str> },
+    Path { verb: &'r str, url: &'r str },
+}
+
+struct Parts;
+
+// === impl Parts ===
+
+impl Parts {
+    /// What a rule is made of. A rule without verbs, groups or resources gives nothing.
+    fn of(rule: &Rule) -> impl Iterator<Item = Part<'_>> {
+        let texts = |list: &'_ [Box<str>]| 0..list.len();
+        let resources = texts(&rule.api_groups).flat_map(move |group| {
+            texts(&rule.resources).flat_map(move |resource| {
+                texts(&rule.verbs).flat_map(move |verb| {
+                    // Without names there is one part for all objects.
+                    (0..rule.resource_names.len().max(1)).filter_map(move |name| {
+                        Some(Part::Resource {
+                            verb: rule.verbs.get(verb)?,
+                            group: rule.api_groups.get(group)?,
+                            resource: rule.resources.get(resource)?,
+                            name: rule.resource_names.get(name).map(|name| &**name),
+                        })
+                    })
+                })
+            })
+        });
+        let paths = rule.non_resource_urls.iter();
+        let paths =
+            paths.flat_map(|url| rule.verbs.iter().map(move |verb| Part::Path { verb, url }));
+        resources.chain(paths)
+    }
+}
+
+// === impl Part ===
+
+impl Part<'_> {
+    fn rule(&self) -> Rule {
+        let one = |text: &str| Box::from([Box::from(text)]);
+        match *self {
+            Self::Path { verb, url } => {
+                Rule { verbs: one(verb), non_resource_urls: one(url), ..Rule::default() }
+            }
+            Self::Resource { verb, group, resource, name } => Rule {
+                verbs: one(verb),
+                api_groups: one(group),
+                resources: one(resource),
+                resource_names: name.map(one).unwrap_or_default(),
+                ..Rule::default()
+            },
+        }
+    }
+}
+
+fn covers(ours: &Rule, part: &Part<'_>) -> bool {
+    match *part {
+        Part::Path { verb, url } => {
+            has(&ours.verbs, verb)
+                && ours.resource_names.is_empty()
+                && ours.non_resource_urls.iter().any(|held| url_covers(held, url))
+        }
+        Part::Resource { verb, group, resource, name } => {
+            has(&ours.verbs, verb)
+                && has(&ours.api_groups, group)
+                && has_resource(&ours.resources, resource)
+                && (ours.resource_names.is_empty()
+                    || name.is_some_and(|name| holds(&ours.resource_names, name)))
+        }
+    }
+}
+
+/// Whether each part of a rule is included by one and the same of ours.
+fn covers_whole(ours: &Rule, rule: &Rule) -> bool {
+    let all = |list: &[Box<str>], wanted: &[Box<str>]| wanted.iter().all(|text| has(list, text));
+    let urls = || {
+        let held = &ours.non_resource_urls;
+        rule.non_resource_urls.iter().all(|url| held.iter().any(|held| url_covers(held, url)))
+    };
+    let names = || {
+        let wanted = &rule.resource_names;
+        let none = rule.resources.is_empty() || rule.api_groups.is_empty();
+        none || ours.resource_names.is_empty()
+            || (!wanted.is_empty() && wanted.iter().all(|name| holds(&ours.resource_names, name)))
+    };
+    all(&ours.verbs, &rule.verbs)
+        && all(&ours.api_groups, &rule.api_groups)
+        && rule.resources.iter().all(|resource| has_resource(&ours.resources, resource))
+        && names()
+        && urls()
+}
+
+/// Whether a list has a resource, `*`, or `*/sub` for a subresource.
+fn has_resource(list: &[Box<str>], resource: &str) -> bool {
+    let sub = resource.split_once('/').map(|(_, sub)| sub);
+    list.iter().any(|held| {
+        matches!(&**held, "*")
+            || **held == *resource
+            || sub.is_some_and(|sub| held.strip_prefix("*/") == Some(sub))
+    })
+}
+
+#[cfg(test)]
+mod tests;
