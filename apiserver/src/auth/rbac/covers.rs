@@ -40,25 +40,24 @@ pub(crate) fn uncovered<'h, 'w>(
 /// Joins the verbs of rules for the same resource, and puts all rules into the order in which they
 /// are told.
 pub(crate) fn compact(rules: Vec<Rule>) -> Vec<String> {
-    let mut simple: BTreeMap<(Box<[Box<str>]>, Box<[Box<str>]>, Box<[Box<str>]>), Vec<Box<str>>> =
-        BTreeMap::new();
+    // Verbs by the rule without them.
+    let mut simple: BTreeMap<Rule, Vec<Box<str>>> = BTreeMap::new();
     let mut texts = Vec::new();
-    for rule in rules {
+    for mut rule in rules {
         let is_simple = rule.non_resource_urls.is_empty()
             && rule.resource_names.len() <= 1
             && rule.api_groups.len() == 1
             && rule.resources.len() == 1;
         if is_simple {
-            let key = (rule.api_groups, rule.resources, rule.resource_names);
-            simple.entry(key).or_default().extend(rule.verbs);
+            let verbs = std::mem::take(&mut rule.verbs);
+            simple.entry(rule).or_default().extend(verbs);
         } else {
             texts.push(rule.printed());
         }
     }
-    texts.extend(simple.into_iter().map(|((api_groups, resources, resource_names), verbs)| {
-        let verbs = verbs.into();
-        Rule { verbs, api_groups, resources, resource_names, ..Rule::default() }.printed()
-    }));
+    texts.extend(
+        simple.into_iter().map(|(rule, verbs)| Rule { verbs: verbs.into(), ..rule }.printed()),
+    );
     texts.sort();
     texts.dedup();
     texts
