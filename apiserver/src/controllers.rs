@@ -3,6 +3,7 @@
 //! One task for each controller, for all logical clusters together; an idle logical cluster costs
 //! nothing. They use the registry and, to follow changes, the cache.
 
+mod aggregation;
 mod content;
 mod defaults;
 mod fair;
@@ -31,6 +32,8 @@ pub(crate) fn spawn(registry: &Arc<Registry>, tasks: &Tasks) {
     drop(tasks.spawn(info_span!("garbage"), garbage));
     let policies = policies::run(registry.clone(), stop.clone());
     drop(tasks.spawn(info_span!("policies"), policies));
+    let aggregation = aggregation::run(registry.clone(), stop.clone());
+    drop(tasks.spawn(info_span!("aggregation"), aggregation));
     let defaults = defaults::run(registry.clone(), stop.clone());
     drop(tasks.spawn(info_span!("defaults"), defaults));
 }

@@ -12,5 +12,6 @@ mod rule;
 
 pub(crate) use covers::{compact, uncovered};
 pub(crate) use held::Held;
+pub(crate) use objects::RoleObject;
 pub(crate) use policy::{Binding, Missing, Policy, RoleKind, all};
 pub(crate) use rule::{Rule, Rules, quoted};

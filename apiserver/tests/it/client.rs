@@ -113,6 +113,11 @@ impl Hub {
         self.running.address()
     }
 
+    /// The administrator's kubeconfig.
+    pub(crate) fn kubeconfig(&self) -> &str {
+        self.running.kubeconfig()
+    }
+
     pub(crate) async fn shutdown(self) {
         self.running.shutdown().await;
         for other in self.others {

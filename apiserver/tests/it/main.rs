@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "everything here is a test")]
 
+mod access;
 mod admission;
 mod apply;
 mod client;

@@ -9,9 +9,9 @@ use super::rule::{Rule, or_nothing};
 /// A Role or ClusterRole.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct RoleObject {
+pub(crate) struct RoleObject {
     #[serde(deserialize_with = "or_nothing")]
-    pub(super) rules: Vec<Rule>,
+    pub(crate) rules: Vec<Rule>,
     aggregation_rule: Option<AggregationRule>,
 }
 
@@ -51,13 +51,13 @@ pub(crate) struct Subject {
 
 impl RoleObject {
     /// Reads an object. One that can't be read has no rules: it allows nothing.
-    pub(super) fn parse(json: &[u8]) -> Self {
+    pub(crate) fn parse(json: &[u8]) -> Self {
         serde_json::from_slice(json).unwrap_or_default()
     }
 
     /// The selectors of the roles whose rules this one takes; `None` if its rules are its own.
     /// Selectors that make no sense select nothing.
-    pub(super) fn selectors(&self) -> Option<Vec<LabelSelector>> {
+    pub(crate) fn selectors(&self) -> Option<Vec<LabelSelector>> {
         let rule = self.aggregation_rule.as_ref()?;
         let selectors = rule.cluster_role_selectors.iter();
         let parsed = selectors.filter_map(|value| LabelSelector::from_value(value).ok());
