@@ -52,15 +52,6 @@ struct Page {
 // === impl Slot ===
 
 impl Slot {
-    /// What a record is.
-    fn of(object: &Arc<Object>) -> Self {
-        match object {
-            object if object.origin == Origin::Unreadable => Self::Unreadable,
-            object if is_tombstone(object) => Self::Tombstone(object.revision),
-            object => Self::Object(object.clone()),
-        }
-    }
-
     /// The object, if one is visible.
     pub fn object(self) -> Option<Arc<Object>> {
         match self {
@@ -121,7 +112,9 @@ impl State {
     /// What stands at `key` now.
     pub(super) fn slot(&self, key: &Key) -> Slot {
         match self.slots.get(key) {
-            Some(object) => Slot::of(object),
+            Some(object) if object.origin == Origin::Unreadable => Slot::Unreadable,
+            Some(object) if is_tombstone(object) => Slot::Tombstone(object.revision),
+            Some(object) => Slot::Object(object.clone()),
             None => self.overlay.object(Slice(&self.slots), key).map_or(Slot::Absent, Slot::Object),
         }
     }
@@ -176,12 +169,6 @@ impl State {
             |object: &&Arc<Object>| object.origin == Origin::Stored && !is_tombstone(object);
         let slots = under(&self.slots, &KeyPrefix::everything(), after);
         slots.map(|(_, object)| object).filter(stored).take(limit).cloned().collect()
-    }
-
-    /// The records under `prefix` as slots, in order.
-    pub(super) fn stored(&self, prefix: &KeyPrefix) -> Vec<(Key, Slot)> {
-        let slots = under(&self.slots, prefix, None);
-        slots.map(|(key, object)| (key.clone(), Slot::of(object))).collect()
     }
 
     pub(super) fn tombstones(&self) -> Vec<Key> {
