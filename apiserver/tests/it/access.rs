@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use apiserver::AuthOptions;
 use base64::Engine;
 use http::Method;
 use rcgen::{CertificateParams, DnType, Issuer, KeyPair};
 use serde_json::{Value, json};
 
-use crate::client::{Answer, Ask, Hub, PATIENCE, Who, ask_over, connect, pem};
+use crate::client::{Answer, Ask, Hub, PATIENCE, TOKEN, Who, ask_over, connect, pem};
 
 const RBAC: &str = "apis/rbac.authorization.k8s.io/v1";
 const CLUSTERS: &str = "/clusters/root/apis/core.kcp.io/v1alpha1/logicalclusters";
@@ -34,7 +35,14 @@ impl Town {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("people.crt");
         std::fs::write(&file, certificate.pem()).unwrap();
-        let hub = Hub::start_with(|server| server.client_authorities(file)).await;
+        let hub = Hub::start_with(|server| {
+            server.auth(AuthOptions {
+                client_authorities: Some(file.clone()),
+                admin_token: Some(TOKEN.into()),
+                ..AuthOptions::default()
+            })
+        })
+        .await;
         Self { hub, issuer: Issuer::new(params, key), _folder: folder }
     }
 

@@ -104,11 +104,6 @@ impl Hub {
         Self { others: vec![second], _root: Some(root), ..Self::of(first) }
     }
 
-    /// The administrator's kubeconfig.
-    pub(crate) fn kubeconfig(&self) -> &str {
-        self.running.kubeconfig()
-    }
-
     pub(crate) fn address(&self) -> SocketAddr {
         self.running.address()
     }
