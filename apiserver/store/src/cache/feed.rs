@@ -11,8 +11,9 @@ use super::{Cache, Inner, Origin, Overlay, overlay};
 use crate::object::Object;
 use crate::{Change, KeyPrefix, Range, ReadError, Record, Revision, Store, WatchMessage};
 
-/// Records that one read of the store takes while the cache loads.
-const LOAD_PAGE: usize = 2000;
+/// Records that one read of the store takes while the cache loads: two such reads are in memory at a
+/// time, as whole values, and a CRD has some 20 KB.
+const LOAD_PAGE: usize = 500;
 
 /// How long the feeder waits when the store's watch ends a second time without having brought
 /// anything: unnoticed by who waits for a write, and next to no work for a store that is down.
