@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -50,7 +51,7 @@ func run(folder string) error {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		admissionregistrationv1.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme,
-		authorizationv1.AddToScheme, autoscalingv1.AddToScheme, certificatesv1.AddToScheme,
+		authenticationv1.AddToScheme, authorizationv1.AddToScheme, autoscalingv1.AddToScheme, certificatesv1.AddToScheme,
 		coordinationv1.AddToScheme, corev1.AddToScheme, eventsv1.AddToScheme,
 		flowcontrolv1.AddToScheme, rbacv1.AddToScheme,
 	} {
