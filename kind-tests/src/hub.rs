@@ -84,7 +84,7 @@ impl Hub {
         if let Some(other) = other {
             let (from, to) = (other.root.join(KEYS), root.join(KEYS));
             fs::create_dir_all(&to)?;
-            for file in ["ca.crt", "ca.key"] {
+            for file in ["ca.crt", "ca.key", "sa.key"] {
                 fs::copy(from.join(file), to.join(file)).with_context(|| format!("copy {file}"))?;
             }
         }

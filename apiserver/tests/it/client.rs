@@ -113,6 +113,11 @@ impl Hub {
         self.running.kubeconfig()
     }
 
+    /// Where each of the servers listens.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        std::iter::once(&self.running).chain(&self.others).map(Running::address)
+    }
+
     pub(crate) async fn shutdown(self) {
         self.running.shutdown().await;
         for other in self.others {
