@@ -91,14 +91,14 @@ pub(crate) struct Shared {
 // === impl EmbeddedOptions ===
 
 impl Default for EmbeddedOptions {
-    /// Five to six minutes of history, 8 MiB of pages, 4 MiB of recent commits: a cache that follows
+    /// Five to six minutes of history, 4 MiB of pages, 2 MiB of recent commits: a cache that follows
     /// the store keeps recent events of its own, so these are for its way there only.
     fn default() -> Self {
         Self {
             history: Duration::from_secs(300),
             compaction_interval: Duration::from_secs(60),
-            cache_bytes: 8 << 20,
-            recent_bytes: 4 << 20,
+            cache_bytes: 4 << 20,
+            recent_bytes: 2 << 20,
         }
     }
 }

@@ -9,8 +9,8 @@ use crate::object::{Object, Origin};
 use crate::{Expect, Key, KeyPrefix, Revision};
 
 /// Bytes of superseded objects that are kept for watches and pages at a recent revision. With the
-/// 4 MiB of the embedded backend's own buffer this stays well under 32 MB.
-const RECENT_BYTES: usize = 6 << 20;
+/// 2 MiB of the embedded backend's own buffer this stays far under 32 MB.
+const RECENT_BYTES: usize = 4 << 20;
 
 /// Encoded frames are kept for so many events; a watcher further behind encodes for itself.
 const FRAMES: usize = 256;
