@@ -1,6 +1,9 @@
 //! Owner references: those that are given twice, and what the collector does to them.
 
+use std::sync::Arc;
+
 use machinery::meta::{get_str, remove, set};
+use schema::ResourceDef;
 use serde_json::Value;
 use store::Key;
 use store::cache::Object;
@@ -23,6 +26,24 @@ impl Registry {
             name: object.name,
             subresource: "".into(),
         })
+    }
+
+    /// As [`Registry::target_of`], in the version of the object's own bytes where its type still has
+    /// that: then nothing has to be converted.
+    pub(crate) fn target_for(&self, object: &Object) -> Option<Target> {
+        let mut target = self.target_of(&object.key)?;
+        let version = object.header.api_version.rsplit('/').next().unwrap_or_default();
+        if target.resource.version(version).is_some() {
+            let serves = |def: &&Arc<ResourceDef>| {
+                def.version(version).is_some_and(|version| version.served)
+            };
+            let defs = target.custom.iter().flat_map(|custom| &custom.defs);
+            if let Some(def) = { defs }.find(serves) {
+                target.resource = def.clone();
+            }
+            target.version = version.into();
+        }
+        Some(target)
     }
 
     /// The `resourceVersion` of an object.

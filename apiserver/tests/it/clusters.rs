@@ -189,7 +189,18 @@ async fn a_namespace_goes_with_its_content_and_not_before_it() {
             })
         })
     };
-    eventually(&hub, path, remaining).await;
+    let told = eventually(&hub, path, remaining).await;
+    let told = told["status"]["conditions"].as_array().unwrap();
+    let told = told.iter().map(|condition| condition["message"].as_str().unwrap());
+    let expected = [
+        "All resources successfully discovered",
+        "All legacy kube types successfully parsed",
+        "All content successfully deleted, may be waiting on finalization",
+        "Some resources are remaining: configmaps. has 1 resource instances",
+        "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource \
+         instances",
+    ];
+    assert_eq!(told.collect::<Vec<_>>(), expected);
     let listed = hub.get(&maps("one", "n")).await.json();
     assert_eq!(names(&listed), BTreeSet::from(["held"]));
     let patch = Ask::new(Method::PATCH, &format!("{}/held", maps("one", "n")))

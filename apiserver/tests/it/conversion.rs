@@ -256,3 +256,35 @@ async fn failures_are_told_without_what_came_back() {
     assert!(told.ends_with("127.0.0.1: the address is not one that this server calls"), "{told}");
     closed.shutdown().await;
 }
+
+#[tokio::test]
+async fn a_dead_webhook_keeps_no_namespace() {
+    let hub = Hub::start().await;
+    // Nobody listens there.
+    let client = json!({"url": "https://127.0.0.1:1/convert"});
+    established(&hub, "one", &client).await;
+    let namespaces = "/clusters/one/api/v1/namespaces";
+    post(&hub, namespaces, &json!({"metadata": {"name": "n"}})).await;
+    let within = |version: &str| widgets("one", version).replace("/default/", "/n/");
+    post(&hub, &within("v2"), &widget("v2", "old", "width")).await;
+    // What is stored is of a version that is not the stored one any more.
+    let mut other = definition(&client);
+    for (index, storage) in [true, false].into_iter().enumerate() {
+        other["spec"]["versions"][index]["storage"] = json!(storage);
+    }
+    let patch = json!({"spec": {"versions": other["spec"]["versions"]}}).to_string();
+    let ask = Ask::new(Method::PATCH, &format!("/clusters/one/{CRDS}/widgets.example.com"));
+    let ask = ask.header("content-type", "application/merge-patch+json").body(patch);
+    assert_eq!(hub.admin(ask).await.status, 200);
+    assert_eq!(hub.get(&format!("{}/old", within("v1"))).await.status, 500, "it can't be shown");
+    let path = format!("{namespaces}/n");
+    assert_eq!(hub.admin(Ask::new(Method::DELETE, &path)).await.status, 200);
+    for _ in 0..1000 {
+        if hub.get(&path).await.status == 404 {
+            hub.shutdown().await;
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    panic!("{path} is still there");
+}

@@ -245,7 +245,7 @@ impl Collector {
 
     /// Does to an object what its owners ask for.
     async fn follow(&self, object: &Arc<Object>, owners: Owners) -> Result<Outcome, Error> {
-        let Some(target) = self.registry.target_of(&object.key) else {
+        let Some(target) = self.registry.target_for(object) else {
             return Ok(Outcome { retry: true, ..Outcome::default() });
         };
         let (registry, context) = (&self.registry, context());
@@ -334,7 +334,7 @@ impl Collector {
         let dependents = self.dependents(owner);
         let uid = &*owner.header.uid;
         let orphan = |dependent: Arc<Object>| async move {
-            let Some(target) = self.registry.target_of(&dependent.key) else {
+            let Some(target) = self.registry.target_for(&dependent) else {
                 return Err(Error::internal(format!("{} is of no type", dependent.key)));
             };
             let others = |reference: &mut Value| get_str(reference, &["uid"]) != Some(uid);
@@ -355,7 +355,7 @@ impl Collector {
     }
 
     async fn release(&self, owner: &Arc<Object>, finalizer: &str) -> Result<(), Error> {
-        let Some(target) = self.registry.target_of(&owner.key) else {
+        let Some(target) = self.registry.target_for(owner) else {
             return Err(Error::internal(format!("{} is of no type", owner.key)));
         };
         let uid = &owner.header.uid;
