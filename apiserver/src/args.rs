@@ -76,6 +76,15 @@ struct ServeArgs {
     #[arg(long, default_value = "5m", value_parser = duration)]
     history: Duration,
 
+    /// How long events are kept after their last change, as 1h.
+    #[arg(long, default_value = "1h", value_parser = duration)]
+    event_ttl: Duration,
+
+    /// The most objects that a logical cluster may hold, 0 for any number. The annotation
+    /// core.kcp.io/max-objects of a logical cluster overrides it.
+    #[arg(long, default_value_t = 0, value_name = "NUMBER")]
+    max_objects_per_cluster: usize,
+
     /// How often older revisions are forgotten, as 5m.
     #[arg(long, default_value = "5m", value_parser = duration)]
     compaction_interval: Duration,
@@ -130,6 +139,8 @@ impl ServeArgs {
             .root_directory(&self.root_directory)
             .external_hostnames(self.external_hostnames)
             .auth(self.auth.options()?)
+            .event_ttl(self.event_ttl)
+            .max_objects_per_cluster(self.max_objects_per_cluster)
             .allow_outbound(self.allow_outbound);
         if let Some((certificate, key)) = self.tls_cert_file.zip(self.tls_private_key_file) {
             server = server.tls_files(certificate, key);

@@ -6,13 +6,16 @@
 mod aggregation;
 mod content;
 mod defaults;
+mod expiry;
 mod fair;
 mod garbage;
 mod policies;
 mod queue;
+mod quota;
 mod types;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use runtime::Tasks;
@@ -21,8 +24,22 @@ use tracing::info_span;
 use crate::auth::{MASTERS, UserInfo};
 use crate::registry::{Context, Registry};
 
+/// What of housekeeping can be set.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// How long events are kept after their last change.
+    pub(crate) event_ttl: Duration,
+}
+
+impl Default for Settings {
+    /// Upstream's.
+    fn default() -> Self {
+        Self { event_ttl: Duration::from_secs(60 * 60) }
+    }
+}
+
 /// Starts all controllers; they end when `tasks` are cancelled.
-pub(crate) fn spawn(registry: &Arc<Registry>, tasks: &Tasks) {
+pub(crate) fn spawn(registry: &Arc<Registry>, settings: &Settings, tasks: &Tasks) {
     let stop = tasks.cancellation();
     let deletion = content::run(registry.clone(), stop.clone());
     drop(tasks.spawn(info_span!("content"), deletion));
@@ -34,6 +51,10 @@ pub(crate) fn spawn(registry: &Arc<Registry>, tasks: &Tasks) {
     drop(tasks.spawn(info_span!("policies"), policies));
     let aggregation = aggregation::run(registry.clone(), stop.clone());
     drop(tasks.spawn(info_span!("aggregation"), aggregation));
+    let expiry = expiry::run(registry.clone(), settings.event_ttl, stop.clone());
+    drop(tasks.spawn(info_span!("expiry"), expiry));
+    let quota = quota::run(registry.clone(), stop.clone());
+    drop(tasks.spawn(info_span!("quota"), quota));
     let defaults = defaults::run(registry.clone(), stop.clone());
     drop(tasks.spawn(info_span!("defaults"), defaults));
 }

@@ -20,9 +20,11 @@ mod list_rules;
 mod managed;
 mod owners;
 mod patch;
+mod quota;
 mod read;
 mod request;
 mod review;
+mod room;
 mod scale;
 mod select;
 mod strategy;
@@ -45,6 +47,7 @@ use store::{Key, KeyPrefix, Store};
 
 pub use answer::{Deleted, EventKind, List, View, Watch, WatchItem, Written};
 pub use error::{Cause, Details, Error, Reason};
+pub(crate) use quota::{is_measured, quotas};
 pub use request::{
     Body, ClusterScope, Context, DeleteOptions, FieldValidation, ListOptions, Media, PatchType,
     Propagation, Target, VersionMatch, WriteOptions,
@@ -73,6 +76,8 @@ pub struct Registry {
     dialer: Arc<Dialer>,
     bearers: Arc<Bearers>,
     asked: convert::Asked,
+    turns: quota::Turns,
+    max_objects: usize,
 }
 
 // === impl Registry ===
@@ -102,6 +107,8 @@ impl Registry {
             dialer,
             bearers,
             asked,
+            turns: quota::Turns::default(),
+            max_objects: 0,
         }
     }
 

@@ -56,6 +56,8 @@ pub struct Builder {
     tls_files: Option<(PathBuf, PathBuf)>,
     auth: AuthOptions,
     allowed_networks: Vec<Network>,
+    housekeeping: controllers::Settings,
+    max_objects: usize,
 }
 
 /// A server that runs. Dropping it ends it without waiting; [`Running::shutdown`] waits.
@@ -113,6 +115,8 @@ impl Server {
             tls_files: None,
             auth: AuthOptions::default(),
             allowed_networks: Vec::new(),
+            housekeeping: controllers::Settings::default(),
+            max_objects: 0,
         }
     }
 }
@@ -131,6 +135,21 @@ impl Builder {
     #[must_use]
     pub fn port(mut self, port: u16) -> Self {
         self.port = port;
+        self
+    }
+
+    /// How long events are kept after their last change; an hour unless it is set.
+    #[must_use]
+    pub fn event_ttl(mut self, time_to_live: Duration) -> Self {
+        self.housekeeping.event_ttl = time_to_live;
+        self
+    }
+
+    /// The most objects that a logical cluster may hold, unless it has a bound of its own; 0, which
+    /// is the default, is no bound.
+    #[must_use]
+    pub fn max_objects_per_cluster(mut self, most: usize) -> Self {
+        self.max_objects = most;
         self
     }
 
@@ -258,13 +277,13 @@ impl Builder {
         let dialer = Arc::new(Dialer::new(self.allowed_networks.clone()));
         let bearers = Arc::new(self.bearers(cache.clone())?);
         let guards = Guards { authorizer, bearers };
-        let registry =
-            Arc::new(Registry::new(store, cache, types, catalog, guards, overlay, dialer));
+        let registry = Registry::new(store, cache, types, catalog, guards, overlay, dialer);
+        let registry = Arc::new(registry.with_max_objects(self.max_objects));
         for own in [ClusterName::root(), ClusterName::system_crds()] {
             let made = registry.create_own(&own, Timestamp::now()).await;
             made.map_err(|error| StartError::Store(Box::new(error)))?;
         }
-        controllers::spawn(&registry, background);
+        controllers::spawn(&registry, &self.housekeeping, background);
         Ok(registry)
     }
 

@@ -30,7 +30,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use store::cache::{Event, Filter, Scope, Subscription};
-use store::{Key, Revision};
+use store::{Key, KeyPrefix, Revision};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
@@ -69,13 +69,14 @@ fn context() -> Context {
 }
 
 async fn collect(registry: &Arc<Registry>) {
+    let everything = KeyPrefix::everything();
     loop {
         let collector = Collector { registry: registry.clone(), graph: Default::default() };
         let since = registry.cache().revision();
         let mut queue = Fair::new(LIMITS);
         let mut after: Option<Key> = None;
         loop {
-            let page = registry.cache().scan(after.as_ref(), PAGE);
+            let page = registry.cache().scan(&everything, after.as_ref(), PAGE);
             let Some(last) = page.last() else { break };
             after = Some(last.key.clone());
             for object in &page {

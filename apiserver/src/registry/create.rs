@@ -99,6 +99,8 @@ impl Registry {
                 let objects = Objects { new: Some(value.clone()), old: None };
                 self.judge(ctx, target, admission, &objects).await?;
             }
+            self.check_room(ctx, target, cluster, &name)?;
+            let counted = self.is_charged(target, cluster).then(|| value.clone());
             let value = self.canonical(target, value).await?;
             let mut guard = guard;
             self.guard_type(&mut guard, target, cluster, &name)?;
@@ -125,6 +127,8 @@ impl Registry {
                 // What the cache shows may be gone already: the store decides.
                 Slot::Absent | Slot::Object(_) => store::Expect::Absent,
             };
+            let counted = counted.as_ref().map(|new| (None, new));
+            let charge = self.charge(ctx, target, cluster, &mut guard, counted, dry_run).await?;
             if dry_run {
                 if matches!(self.cache.slot(&key), Slot::Object(_)) {
                     return Err(exists());
@@ -133,7 +137,7 @@ impl Registry {
                 return self.written(target, object, true).await;
             }
             let write = Write { key: key.clone(), expect, value: Some(value.clone()) };
-            match self.write(write, guard).await {
+            match self.write_charged(write, guard, charge).await {
                 Ok(revision) => {
                     let object = self.object(key, &value, revision)?;
                     return self.written(target, object, true).await;

@@ -60,6 +60,33 @@ impl Registry {
         }
     }
 
+    /// Gives a ConfigMap at the place of a default one the data of that. Returns whether it had
+    /// others.
+    pub(crate) async fn restore_data(&self, key: &Key) -> Result<bool, Error> {
+        for _ in 0..TRIES {
+            self.consistent().await?;
+            let (Some(current), Some(default)) =
+                (self.cache.get(key), self.cache.virtual_object(key))
+            else {
+                return Ok(false);
+            };
+            let (mut value, default) = (parse(&current)?, parse(&default)?);
+            let data = get(&default, &["data"]).cloned().unwrap_or_default();
+            if current.header.is_deleting() || value.get("data") == Some(&data) {
+                return Ok(false);
+            }
+            set(&mut value, &["data"], data);
+            let (expect, value) = (current.expect(), Some(store::object::encode(&value)));
+            let write = Write { key: key.clone(), expect, value };
+            match self.write(write, Guard::default()).await {
+                Ok(_) => return Ok(true),
+                Err(Lost::Race | Lost::GuardRace) => {}
+                Err(Lost::Refused(error)) => return Err(error),
+            }
+        }
+        Err(contended())
+    }
+
     /// Removes a record of any form, if it is still the one of `revision`.
     pub(crate) async fn purge(&self, key: &Key, revision: store::Revision) -> Result<(), Error> {
         let write = Write { key: key.clone(), expect: Expect::At(revision), value: None };

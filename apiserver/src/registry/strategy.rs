@@ -14,6 +14,7 @@ mod lease;
 mod limits;
 mod namespace;
 mod policy;
+mod quota;
 mod rbac;
 mod webhook;
 
@@ -122,6 +123,7 @@ pub(super) fn of(resource: &ResourceDef) -> &'static dyn Strategy {
         ("", "events") => &event::CoreEvents,
         ("events.k8s.io", "events") => &event::Events,
         ("", "limitranges") => &limits::LimitRanges,
+        ("", "resourcequotas") => &quota::ResourceQuotas,
         ("coordination.k8s.io", "leases") => &lease::Leases,
         ("flowcontrol.apiserver.k8s.io", "flowschemas") => &flow_schema::FlowSchemas,
         ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations") => &flow::PriorityLevels,

@@ -135,20 +135,24 @@ impl Registry {
                 Next::Changed(value) => (value, false),
                 Next::Gone(value) => (value, true),
             };
-            if dry_run {
-                let object = self.unwritten(key, &value, Some(current))?;
-                return self.written(target, object, false).await;
-            }
             // A virtual object becomes real: that is a creation in its namespace.
-            let guard = if is_stored(&slot) {
+            let mut guard = if is_stored(&slot) {
                 Guard::default()
             } else {
                 self.guard(ctx, &cluster, &target.namespace)?
             };
+            let counted = (!gone && self.is_charged_again(target, &cluster))
+                .then(|| serde_json::from_slice::<Value>(&value).unwrap_or_default());
+            let counted = counted.as_ref().map(|new| (Some(&old), new));
+            let charge = self.charge(ctx, target, &cluster, &mut guard, counted, dry_run).await?;
+            if dry_run {
+                let object = self.unwritten(key, &value, Some(current))?;
+                return self.written(target, object, false).await;
+            }
             let expect = current.expect();
             let written = if gone { self.removal(&key) } else { Some(value.clone()) };
             let write = Write { key: key.clone(), expect, value: written };
-            match self.write(write, guard).await {
+            match self.write_charged(write, guard, charge).await {
                 Ok(revision) => {
                     // What goes is shown with the version that it had.
                     let revision = if gone { current.revision } else { revision };

@@ -112,6 +112,16 @@ impl Cache {
         self.inner.read().state.counts()
     }
 
+    /// The number of objects under `prefix`, virtual ones included.
+    pub fn count(&self, prefix: &KeyPrefix) -> usize {
+        self.inner.read().state.count_under(prefix)
+    }
+
+    /// The number of stored objects of a logical cluster.
+    pub fn count_in(&self, cluster: &machinery::ClusterName) -> usize {
+        self.inner.read().state.population(cluster.as_str())
+    }
+
     /// Whether the cache holds no record.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -198,10 +208,10 @@ impl Cache {
         prefixes.each_ref().map(|prefix| inner.state.range(prefix, None, 0).0)
     }
 
-    /// The next stored objects of all resources after `after`, in key order, at most `limit`. Each
+    /// The next stored objects under `prefix` after `after`, in key order, at most `limit`. Each
     /// call is of another revision.
-    pub fn scan(&self, after: Option<&Key>, limit: usize) -> Vec<Arc<Object>> {
-        self.inner.read().state.scan(after, limit)
+    pub fn scan(&self, prefix: &KeyPrefix, after: Option<&Key>, limit: usize) -> Vec<Arc<Object>> {
+        self.inner.read().state.scan(prefix, after, limit)
     }
 
     /// As [`Cache::list`], as it was at `at`, from memory or else from the store's history.

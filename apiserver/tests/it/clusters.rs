@@ -263,3 +263,21 @@ async fn force_lets_a_logical_cluster_go_although_it_is_held() {
     assert_eq!(hub.ask(Who::Admin, Ask::get(&maps("one", "default"))).await.status, 404);
     hub.shutdown().await;
 }
+
+#[tokio::test]
+async fn the_root_ca_is_in_every_namespace_whatever_is_done_to_it() {
+    let hub = Hub::start().await;
+    create(&hub, &maps("one", "default"), json!({"metadata": {"name": "a"}})).await;
+    let path = format!("{}/kube-root-ca.crt", maps("one", "default"));
+    let right = hub.get(&path).await.json()["data"].clone();
+    assert!(right["ca.crt"].as_str().is_some_and(|ca| ca.contains("BEGIN CERTIFICATE")));
+    for round in 0..2 {
+        let wrong = json!({"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": ""}});
+        let changed = hub.admin(Ask::new(Method::PUT, &path).json(&wrong)).await;
+        assert_eq!(changed.status, 200, "{round}: {changed:?}");
+        eventually(&hub, &path, |_, map| map["data"] == right).await;
+        delete(&hub, &path).await;
+        eventually(&hub, &path, |_, map| map["data"] == right).await;
+    }
+    hub.shutdown().await;
+}

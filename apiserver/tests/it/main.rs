@@ -22,6 +22,7 @@ mod objects;
 mod openapi;
 mod program;
 mod public;
+mod quota;
 mod transfer;
 mod types;
 mod webhooks;

@@ -126,3 +126,28 @@ async fn a_watch_from_the_future_is_refused_in_one_line() {
     assert_eq!(answer.text().trim_end().lines().count(), 1);
     hub.shutdown().await;
 }
+
+#[tokio::test]
+async fn events_vanish_and_nothing_else_does() {
+    let ttl = std::time::Duration::from_millis(300);
+    let hub = Hub::start_with(|server| server.event_ttl(ttl)).await;
+    let core = "/clusters/one/api/v1/namespaces/default";
+    let event = json!({
+        "metadata": {"name": "e"}, "involvedObject": {"namespace": "default"},
+        "lastTimestamp": "2999-01-01T00:00:00Z",
+    });
+    for (path, body) in [("events", event), ("configmaps", json!({"metadata": {"name": "m"}}))] {
+        let ask = Ask::new(Method::POST, &format!("{core}/{path}")).json(&body);
+        assert_eq!(hub.admin(ask).await.status, 201);
+    }
+    let other = "/clusters/one/apis/events.k8s.io/v1/namespaces/default/events/e";
+    assert_eq!(hub.get(other).await.status, 200);
+    let end = tokio::time::Instant::now() + PATIENCE;
+    while hub.get(&format!("{core}/events/e")).await.status != 404 {
+        assert!(tokio::time::Instant::now() < end, "the event is still there");
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    assert_eq!(hub.get(other).await.status, 404);
+    assert_eq!(hub.get(&format!("{core}/configmaps/m")).await.status, 200);
+    hub.shutdown().await;
+}

@@ -49,19 +49,33 @@ fn bad_type(kind: &str, path: &FieldPath) -> Vec<FieldError> {
     vec![FieldError::invalid_str(path, kind, why)]
 }
 
-/// What is wrong with the name of a resource that is limited for objects of a type.
-fn bad_resource(resource: &str, kind: &str, path: &FieldPath) -> Vec<FieldError> {
+/// What is wrong with the name of a resource.
+pub(super) fn bad_name(resource: &str, path: &FieldPath) -> Vec<FieldError> {
     let invalid = |why: &str| FieldError::invalid_str(path, resource, why);
     let mut problems =
         name::qualified_name(resource).iter().map(|why| invalid(why)).collect::<Vec<_>>();
+    if problems.is_empty()
+        && !resource.contains('/')
+        && !is_of_containers(resource)
+        && !is_standard(resource)
+    {
+        problems.push(invalid("must be a standard resource type or fully qualified"));
+    }
+    problems
+}
+
+fn is_of_containers(resource: &str) -> bool {
+    matches!(resource, "cpu" | "memory" | "ephemeral-storage") || resource.starts_with("hugepages-")
+}
+
+/// What is wrong with the name of a resource that is limited for objects of a type.
+fn bad_resource(resource: &str, kind: &str, path: &FieldPath) -> Vec<FieldError> {
+    let invalid = |why: &str| FieldError::invalid_str(path, resource, why);
+    let mut problems = bad_name(resource, path);
     if resource.contains('/') {
         return problems;
     }
-    let of_containers = matches!(resource, "cpu" | "memory" | "ephemeral-storage")
-        || resource.starts_with("hugepages-");
-    if problems.is_empty() && !of_containers && !is_standard(resource) {
-        problems.push(invalid("must be a standard resource type or fully qualified"));
-    }
+    let of_containers = is_of_containers(resource);
     if matches!(kind, "Pod" | "Container") && !of_containers {
         problems.push(invalid("must be a standard resource for containers"));
     }

@@ -1,6 +1,6 @@
 //! The cache's state: a pure function of the changes that it was given.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::event::Event;
@@ -34,6 +34,8 @@ pub(super) struct State {
     slots: Slots,
     /// Stored objects by resource, for metrics.
     counts: BTreeMap<Box<str>, usize>,
+    /// Stored objects by logical cluster, of those that have any.
+    populations: HashMap<Box<str>, usize>,
     revision: Revision,
     recent: VecDeque<Arc<Event>>,
     recent_bytes: usize,
@@ -95,10 +97,21 @@ impl State {
     pub(super) fn new(slots: Slots, revision: Revision, overlay: Arc<dyn Overlay>) -> Self {
         let recent = VecDeque::new();
         let mut counts = BTreeMap::<Box<str>, usize>::new();
+        let mut populations = HashMap::<Box<str>, usize>::new();
         for (key, _) in slots.iter().filter(|(_, object)| !is_tombstone(object)) {
             *counts.entry(key.resource_part().into()).or_default() += 1;
+            *populations.entry(key.parts().0.into()).or_default() += 1;
         }
-        Self { slots, counts, revision, recent, recent_bytes: 0, recent_after: revision, overlay }
+        Self {
+            slots,
+            counts,
+            populations,
+            revision,
+            recent,
+            recent_bytes: 0,
+            recent_after: revision,
+            overlay,
+        }
     }
 
     pub(super) fn revision(&self) -> Revision {
@@ -154,6 +167,14 @@ impl State {
         (out.objects, out.remaining)
     }
 
+    /// The number of visible objects under `prefix`.
+    pub(super) fn count_under(&self, prefix: &KeyPrefix) -> usize {
+        let stored = under(&self.slots, prefix, None).filter(|(_, object)| !is_tombstone(object));
+        let virtuals = self.overlay.range(Slice(&self.slots), prefix);
+        let shown = virtuals.iter().filter(|object| !self.slots.contains_key(&object.key));
+        stored.count() + shown.count()
+    }
+
     pub(super) fn virtual_object(&self, key: &Key) -> Option<Arc<Object>> {
         self.overlay.object(Slice(&self.slots), key)
     }
@@ -163,11 +184,16 @@ impl State {
         slots.map(|(key, object)| (key.clone(), object.revision)).collect()
     }
 
-    /// The next stored objects of all resources, without counting those that follow.
-    pub(super) fn scan(&self, after: Option<&Key>, limit: usize) -> Vec<Arc<Object>> {
+    /// The next stored objects under `prefix`, without counting those that follow.
+    pub(super) fn scan(
+        &self,
+        prefix: &KeyPrefix,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Vec<Arc<Object>> {
         let stored =
             |object: &&Arc<Object>| object.origin == Origin::Stored && !is_tombstone(object);
-        let slots = under(&self.slots, &KeyPrefix::everything(), after);
+        let slots = under(&self.slots, prefix, after);
         slots.map(|(_, object)| object).filter(stored).take(limit).cloned().collect()
     }
 
@@ -280,9 +306,23 @@ impl State {
         self.counts.iter().map(|(resource, count)| (resource.clone(), *count)).collect()
     }
 
+    /// Stored objects of a logical cluster.
+    pub(super) fn population(&self, cluster: &str) -> usize {
+        self.populations.get(cluster).copied().unwrap_or_default()
+    }
+
     fn count(&mut self, key: &Key, before: bool, after: bool) {
         if before == after {
             return;
+        }
+        let cluster = key.parts().0;
+        let population = self.population(cluster);
+        match if after { population + 1 } else { population.saturating_sub(1) } {
+            0 => drop(self.populations.remove(cluster)),
+            count => match self.populations.get_mut(cluster) {
+                Some(known) => *known = count,
+                None => drop(self.populations.insert(cluster.into(), count)),
+            },
         }
         let resource = key.resource_part();
         if let Some(count) = self.counts.get_mut(resource) {
