@@ -71,6 +71,7 @@ impl Registry {
                 "resourceVersion should not be set on objects to be created",
             ));
         }
+        self.fill_limits(target, cluster, &mut decoded);
         let mut admission = self.admission(ctx, target, Operation::Create, dry_run);
         let mut tracking = tracking;
         if let Some(admission) = &mut admission
@@ -100,6 +101,7 @@ impl Registry {
                 self.judge(ctx, target, admission, &objects).await?;
             }
             self.check_room(ctx, target, cluster, &name)?;
+            self.check_limits(target, cluster, &value)?;
             let counted = self.is_charged(target, cluster).then(|| value.clone());
             let value = self.canonical(target, value).await?;
             let mut guard = guard;

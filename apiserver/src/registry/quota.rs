@@ -13,6 +13,7 @@
 //!   each other's work: nothing rests on it.
 
 mod bounds;
+mod ranges;
 mod turns;
 mod usage;
 
@@ -53,6 +54,52 @@ struct Pending {
 }
 
 impl Registry {
+    /// Fills in what containers of a new pod don't ask for, as the namespace's LimitRanges have it.
+    pub(super) fn fill_limits(&self, target: &Target, cluster: &ClusterName, object: &mut Value) {
+        if is_pods(&Self::storage(&target.resource)) {
+            for range in self.limit_ranges(target, cluster) {
+                ranges::fill(&range, object);
+            }
+        }
+    }
+
+    /// Refuses a pod or a claim that breaks a LimitRange of its namespace.
+    ///
+    /// # Errors
+    /// 403 with what is broken.
+    pub(super) fn check_limits(
+        &self,
+        target: &Target,
+        cluster: &ClusterName,
+        object: &Value,
+    ) -> Result<(), Error> {
+        let resource = Self::storage(&target.resource);
+        if !ranges::is_limited(&resource) {
+            return Ok(());
+        }
+        for range in self.limit_ranges(target, cluster) {
+            let mut problems = ranges::refused(&resource, &range, object);
+            let mut told = BTreeSet::new();
+            problems.retain(|problem| told.insert(problem.clone()));
+            let why = match problems.as_slice() {
+                [] => continue,
+                [one] => one.clone(),
+                several => format!("[{}]", several.join(", ")),
+            };
+            let name = get(object, &["metadata", "name"]).and_then(Value::as_str);
+            let name = name.unwrap_or_default();
+            return Err(Error::forbidden(&Self::group_resource(&target.resource), name, &why));
+        }
+        Ok(())
+    }
+
+    fn limit_ranges(&self, target: &Target, cluster: &ClusterName) -> Vec<Value> {
+        let ranges = GroupResource::new("", "limitranges");
+        let prefix = KeyPrefix::namespace(&ranges, cluster, &target.namespace);
+        let objects = self.cache.list(&prefix, None, 0).objects;
+        objects.iter().filter_map(|object| parse(object).ok()).collect()
+    }
+
     /// Whether quotas may count objects that are made here.
     pub(super) fn is_charged(&self, target: &Target, cluster: &ClusterName) -> bool {
         target.resource.namespaced

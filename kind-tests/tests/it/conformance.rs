@@ -16,6 +16,9 @@ const FIRST_PART: &str = "api-server-first-part.txt";
 /// Those about custom types.
 const TYPES: &str = "api-server-types.txt";
 
+/// Those about what controllers do elsewhere: quotas, and what every namespace has.
+const HOUSEKEEPING: &str = "api-server-housekeeping.txt";
+
 /// Specs outside of conformance.
 const EXTRA: &str = "conformance-extra.txt";
 
@@ -42,6 +45,15 @@ fn our_server_passes_what_is_about_types() {
     scenario("our_server_passes_what_is_about_types", &NEEDS, |run| {
         let mut hub = Hub::start(run, "hub")?;
         all_pass(run, &hub.kubeconfig(), TYPES, 22)?;
+        hub.terminate()
+    });
+}
+
+#[test]
+fn our_server_passes_what_is_about_housekeeping() {
+    scenario("our_server_passes_what_is_about_housekeeping", &NEEDS, |run| {
+        let mut hub = Hub::start(run, "hub")?;
+        all_pass(run, &hub.kubeconfig(), HOUSEKEEPING, 7)?;
         hub.terminate()
     });
 }

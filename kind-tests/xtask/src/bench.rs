@@ -1,6 +1,7 @@
 //! Our server and kube-apiserver with etcd, under the same load on the same machine.
 
 mod figures;
+mod garbage;
 mod report;
 mod types;
 
@@ -20,6 +21,7 @@ use crate::steps::step;
 
 use self::figures::{Figures, megabytes};
 
+pub(crate) use self::garbage::garbage;
 pub(crate) use self::types::types;
 
 /// A server is idle when over this long

@@ -89,6 +89,15 @@ enum BenchWhat {
         #[arg(long, default_value_t = 10_000)]
         clusters: u32,
     },
+    /// Many logical clusters that are deleted while a tenant works: what it notices, memory.
+    Gc {
+        /// Logical clusters that are deleted.
+        #[arg(long, default_value_t = 1_000)]
+        clusters: usize,
+        /// Objects in each.
+        #[arg(long, default_value_t = 100)]
+        objects: usize,
+    },
     /// Many custom types, the same ones in many logical clusters: memory, time, CPU.
     Types {
         /// Different definitions.
@@ -120,6 +129,9 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Bench(bench) => match bench.what {
             None => bench::compare(bench.objects, bench.workers),
             Some(BenchWhat::Scale { clusters }) => bench::scale(clusters, bench.workers),
+            Some(BenchWhat::Gc { clusters, objects }) => {
+                bench::garbage(clusters, objects, bench.workers)
+            }
             Some(BenchWhat::Types { definitions, clusters }) => {
                 bench::types(definitions, clusters, bench.workers)
             }

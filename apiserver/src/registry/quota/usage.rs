@@ -231,7 +231,7 @@ fn is_alive(pod: &Value, now: Timestamp) -> bool {
 }
 
 fn pod(object: &Value) -> Amounts {
-    let [requests, limits] = ["requests", "limits"].map(|field| of_containers(object, field));
+    let [requests, limits] = ["requests", "limits"].map(|field| with_overhead(object, field));
     let mut amounts = named(&requests, &limits);
     amounts.insert("pods".into(), one());
     amounts
@@ -259,7 +259,7 @@ fn named(requests: &Amounts, limits: &Amounts) -> Amounts {
 
 /// What all containers of a pod ask for: those that run together, or the ones before them, if any
 /// of those asks for more.
-fn of_containers(pod: &Value, field: &str) -> Amounts {
+pub(super) fn asked_for(pod: &Value, field: &str) -> Amounts {
     let of = |container: &Value| {
         container.get("resources").map(|resources| amounts(resources, field)).unwrap_or_default()
     };
@@ -286,6 +286,12 @@ fn of_containers(pod: &Value, field: &str) -> Amounts {
             matches!(&**name, "cpu" | "memory") || name.starts_with("hugepages-")
         }));
     }
+    together
+}
+
+/// What a pod asks for, with what running it takes beside its containers.
+fn with_overhead(pod: &Value, field: &str) -> Amounts {
+    let mut together = asked_for(pod, field);
     let overhead = get(pod, &["spec"]).map(|spec| amounts(spec, "overhead")).unwrap_or_default();
     let overhead = overhead.into_iter().filter(|(name, _)| {
         field == "requests" || together.get(name).is_some_and(|amount| !amount.is_zero())

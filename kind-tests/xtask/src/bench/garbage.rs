@@ -1,0 +1,209 @@
+//! Mass deletion: what others notice while many logical clusters go, and what is left of them.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use kind_tests::client::{Client, Request};
+use kind_tests::clock::Stopwatch;
+use kind_tests::hub::{self, Hub};
+use kind_tests::progress::say;
+use kind_tests::{Run, cargo, eventually};
+use serde_json::{Value, json};
+
+use crate::setup;
+use crate::steps::step;
+
+use super::figures::megabytes;
+use super::settle;
+
+const CLUSTERS: &str = "/clusters/root/apis/core.kcp.io/v1alpha1/logicalclusters";
+
+/// The one who works on while the others go.
+const TENANT: &str = "/clusters/tenant/api/v1/namespaces/default/configmaps";
+
+/// How long the tenant works before anything is deleted.
+const QUIET: Duration = Duration::from_secs(10);
+
+/// How long the tenant rests between two requests.
+const REST: Duration = Duration::from_millis(2);
+
+/// How long everything may take to go.
+const PATIENCE: Duration = Duration::from_secs(3600);
+
+/// Fills `clusters` logical clusters with `objects` objects each, a third of them owned by another,
+/// and deletes them all while a tenant works.
+pub(crate) fn garbage(clusters: usize, objects: usize, workers: u32) -> Result<()> {
+    setup::install_packages()?;
+    let program = step("build the server", || hub::program(cargo::Profile::Release))?;
+    let run = Run::open("bench-gc")?;
+    let mut hub = Hub::with(&run, "hub", hub::Options::new(program))?;
+    let client = Client::new(&hub.kubeconfig(), "")?;
+    for n in 0..10 {
+        post(&client, TENANT, &map(&format!("m{n}"), None))?;
+    }
+    let empty = settle(&[hub.process()])?;
+    step(&format!("{objects} objects in each of {clusters} logical clusters"), || {
+        spread(workers, clusters, |cluster| fill(&client, cluster, objects))
+    })?;
+    let full = settle(&[hub.process()])?;
+
+    let before = at_work(&client, |done| {
+        thread::sleep(QUIET);
+        done.store(true, Ordering::Relaxed);
+        Ok(())
+    })?;
+    let watch = Stopwatch::start();
+    let during = step("delete them", || {
+        at_work(&client, |done| {
+            let gone = delete_all(&client, clusters, workers);
+            done.store(true, Ordering::Relaxed);
+            gone
+        })
+    })?;
+    let took = watch.elapsed();
+    let after = settle(&[hub.process()])?;
+    hub.terminate()?;
+
+    println!("{clusters} logical clusters of {objects} objects each, deleted while a tenant works");
+    println!("each of its requests comes on a connection of its own");
+    println!("                        before    meanwhile");
+    for (name, share) in [("p50", 0.5), ("p99", 0.99)] {
+        let [a, b] = [&before, &during].map(|taken| quantile(taken, share).as_micros());
+        println!("  tenant's {name}, µs   {a:>8}    {b:>9}");
+    }
+    println!("  tenant's requests   {:>8}    {:>9}", before.len(), during.len());
+    println!("until all have gone   {:>6.1} s", took.as_secs_f64());
+    println!(
+        "resident memory: {} empty, {} full, {} after",
+        megabytes(empty.resident),
+        megabytes(full.resident),
+        megabytes(after.resident)
+    );
+    Ok(())
+}
+
+/// Does `work` for each of `count`, by so many workers.
+fn spread(workers: u32, count: usize, work: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
+    let next = AtomicUsize::new(0);
+    let one = || -> Result<()> {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            if at >= count {
+                return Ok(());
+            }
+            work(at)?;
+        }
+    };
+    thread::scope(|scope| {
+        let workers = (0..workers).map(|_| scope.spawn(one)).collect::<Vec<_>>();
+        let done = workers.into_iter().map(|worker| match worker.join() {
+            Ok(done) => done,
+            Err(_) => bail!("a worker panicked"),
+        });
+        done.collect()
+    })
+}
+
+fn fill(client: &Client, cluster: usize, objects: usize) -> Result<()> {
+    let path = format!("/clusters/c{cluster}/api/v1/namespaces/default/configmaps");
+    let mut owner = None;
+    for n in 0..objects {
+        let owned = owner.as_ref().filter(|_| n % 3 == 0);
+        let made = post(client, &path, &map(&format!("m{n}"), owned))?;
+        owner.get_or_insert(made);
+    }
+    Ok(())
+}
+
+fn map(name: &str, owner: Option<&Value>) -> Value {
+    let owners = owner.map(|owner| {
+        let metadata = &owner["metadata"];
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "name": metadata["name"],
+               "uid": metadata["uid"]})
+    });
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name, "ownerReferences": owners.into_iter().collect::<Vec<_>>()},
+        "data": {"key": "a value as long as those of small settings mostly are"},
+    })
+}
+
+/// Deletes all logical clusters that were filled, and waits until they have gone.
+fn delete_all(client: &Client, clusters: usize, workers: u32) -> Result<()> {
+    spread(workers, clusters, |cluster| {
+        let path = format!("{CLUSTERS}/c{cluster}");
+        let status = ask(client, "DELETE", &path, None)?.0;
+        ensure!(status == 200, "{path}: {status}");
+        Ok(())
+    })?;
+    say("all are marked");
+    eventually::within(PATIENCE, "all logical clusters have gone", || {
+        let (status, list) = ask(client, "GET", CLUSTERS, None)?;
+        ensure!(status == 200, "{status}: {list}");
+        let items = list["items"].as_array().context("a list")?;
+        let left = items.iter().filter_map(|item| item["metadata"]["name"].as_str());
+        let left: BTreeSet<_> = left.filter(|name| *name != "tenant").collect();
+        Ok(left.iter().all(|name| !name.starts_with('c')).then_some(()))
+    })
+}
+
+/// How long the tenant's requests take while `meanwhile` runs, which says when it is done.
+fn at_work(
+    client: &Client,
+    meanwhile: impl FnOnce(&AtomicBool) -> Result<()> + Send,
+) -> Result<Vec<Duration>> {
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            let outcome = meanwhile(&done);
+            done.store(true, Ordering::Relaxed);
+            outcome
+        });
+        let mut taken = Vec::new();
+        let mut turn = 0_usize;
+        while !done.load(Ordering::Relaxed) {
+            let path = format!("{TENANT}/m{}", turn % 10);
+            let mut body = map(&format!("m{}", turn % 10), None);
+            body["data"]["turn"] = json!(turn.to_string());
+            let watch = Stopwatch::start();
+            // Reads and writes in turn.
+            let (status, answer) = match turn % 2 {
+                0 => ask(client, "PUT", &path, Some(&body))?,
+                _ => ask(client, "GET", &path, None)?,
+            };
+            taken.push(watch.elapsed());
+            ensure!(status == 200, "{path}: {status}: {answer}");
+            turn += 1;
+            thread::sleep(REST);
+        }
+        match other.join() {
+            Ok(outcome) => outcome.map(|()| taken),
+            Err(_) => bail!("a worker panicked"),
+        }
+    })
+}
+
+fn quantile(taken: &[Duration], share: f64) -> Duration {
+    let mut sorted = taken.to_vec();
+    sorted.sort();
+    let at = (sorted.len().saturating_sub(1)) as f64 * share;
+    sorted.get(at.round() as usize).copied().unwrap_or_default()
+}
+
+fn post(client: &Client, path: &str, body: &Value) -> Result<Value> {
+    let (status, answer) = ask(client, "POST", path, Some(body))?;
+    ensure!(status == 201, "{path}: {status}: {answer}");
+    Ok(answer)
+}
+
+fn ask(client: &Client, method: &str, path: &str, body: Option<&Value>) -> Result<(u16, Value)> {
+    let headers = [("Content-Type".to_owned(), "application/json".to_owned())];
+    let body = body.map(serde_json::to_vec).transpose()?;
+    let body = body.as_deref();
+    let request = Request { method, path, headers: &headers, body, lines: None };
+    let answer = client.ask(&request)?;
+    Ok((answer.status, serde_json::from_slice(&answer.body).context("an answer in JSON")?))
+}
