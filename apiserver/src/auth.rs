@@ -21,6 +21,7 @@ use std::sync::Arc;
 use machinery::ClusterName;
 
 use crate::registry::ClusterScope;
+pub(crate) use objects::secret_entry;
 pub use oidc::{OidcOptionError, OidcOptions};
 pub use options::{AuthOptions, FrontProxies, ServiceAccountOptions};
 pub(crate) use refusal::Refusal;

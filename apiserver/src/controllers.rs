@@ -12,6 +12,7 @@ mod garbage;
 mod policies;
 mod queue;
 mod quota;
+mod tokens;
 mod types;
 
 use std::sync::Arc;
@@ -57,6 +58,8 @@ pub(crate) fn spawn(registry: &Arc<Registry>, settings: &Settings, tasks: &Tasks
     drop(tasks.spawn(info_span!("quota"), quota));
     let defaults = defaults::run(registry.clone(), stop.clone());
     drop(tasks.spawn(info_span!("defaults"), defaults));
+    let tokens = tokens::run(registry.clone(), stop.clone());
+    drop(tasks.spawn(info_span!("tokens"), tokens));
 }
 
 /// The context of a request that a controller makes.

@@ -29,6 +29,7 @@ mod scale;
 mod select;
 mod strategy;
 mod token_request;
+mod token_secret;
 mod typing;
 mod update;
 mod versions;
@@ -47,11 +48,13 @@ use store::{Key, KeyPrefix, Store};
 
 pub use answer::{Deleted, EventKind, List, View, Watch, WatchItem, Written};
 pub use error::{Cause, Details, Error, Reason};
+pub(crate) use owners::is_foreign_owner;
 pub(crate) use quota::{is_measured, quotas};
 pub use request::{
     Body, ClusterScope, Context, DeleteOptions, FieldValidation, ListOptions, Media, PatchType,
     Propagation, Target, VersionMatch, WriteOptions,
 };
+pub(crate) use token_secret::TokenSecret;
 
 use crate::auth::Guards;
 use crate::auth::authz::Authorizer;

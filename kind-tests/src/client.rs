@@ -35,6 +35,13 @@ pub struct Client {
     pause: Duration,
 }
 
+/// A connection that is kept from one request to the next.
+#[derive(Debug)]
+pub struct Session<'c> {
+    client: &'c Client,
+    stream: Option<Stream>,
+}
+
 /// What is sent.
 #[derive(Debug)]
 pub struct Request<'a> {
@@ -56,6 +63,7 @@ pub struct Response {
 }
 
 /// The reading side of a connection. It never writes, so it reads on when sending has failed.
+#[derive(Debug)]
 struct Incoming(StreamOwned<ClientConnection, TcpStream>);
 
 type Stream = BufReader<Incoming>;
@@ -100,8 +108,21 @@ impl Client {
     /// # Errors
     /// When there is no answer, or it is no HTTP.
     pub fn ask(&self, request: &Request<'_>) -> Result<Response> {
+        self.ask_over(&mut self.connect()?, request, "close")
+    }
+
+    /// Requests over one connection, one after the other.
+    pub fn session(&self) -> Session<'_> {
+        Session { client: self, stream: None }
+    }
+
+    fn authority(&self) -> Result<&str> {
         let authority = self.access.server.strip_prefix("https://").context("not https")?;
-        let authority = authority.split('/').next().unwrap_or(authority);
+        Ok(authority.split('/').next().unwrap_or(authority))
+    }
+
+    fn connect(&self) -> Result<Stream> {
+        let authority = self.authority()?;
         let (host, _port) = authority.rsplit_once(':').context("no port")?;
         let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned())?;
         let socket = TcpStream::connect(authority)?;
@@ -109,10 +130,22 @@ impl Client {
         socket.set_read_timeout(Some(self.pause))?;
         socket.set_write_timeout(Some(self.pause))?;
         let connection = ClientConnection::new(self.config.clone(), name)?;
-        let mut stream = StreamOwned::new(connection, socket);
+        Ok(BufReader::new(Incoming(StreamOwned::new(connection, socket))))
+    }
+
+    /// Sends a request and reads the answer; `connection` says what becomes of the connection.
+    fn ask_over(
+        &self,
+        stream: &mut Stream,
+        request: &Request<'_>,
+        connection: &str,
+    ) -> Result<Response> {
         let mut head = format!(
-            "{} {}{} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\nUser-Agent: diff/1\r\n",
-            request.method, self.prefix, request.path
+            "{} {}{} HTTP/1.1\r\nHost: {}\r\nConnection: {connection}\r\nUser-Agent: diff/1\r\n",
+            request.method,
+            self.prefix,
+            request.path,
+            self.authority()?
         );
         if let Some(token) = &self.token {
             head += &format!("Authorization: Bearer {token}\r\n");
@@ -128,11 +161,36 @@ impl Client {
         let mut message = head.into_bytes();
         message.extend_from_slice(body);
         // A server may answer before it has read all, and then close.
-        let sent = stream.write_all(&message).and_then(|()| stream.flush());
-        read(BufReader::new(Incoming(stream)), request).with_context(|| match sent {
+        let out = &mut stream.get_mut().0;
+        let sent = out.write_all(&message).and_then(|()| out.flush());
+        read(stream, request).with_context(|| match sent {
             Ok(()) => "read the answer".to_owned(),
             Err(error) => format!("read the answer, after sending had failed: {error}"),
         })
+    }
+}
+
+// === impl Session ===
+
+impl Session<'_> {
+    /// Sends a request over the connection, or a new one where the server has ended that, and reads
+    /// the answer.
+    ///
+    /// # Errors
+    /// When there is no answer, or it is no HTTP.
+    pub fn ask(&mut self, request: &Request<'_>) -> Result<Response> {
+        let mut stream = match self.stream.take() {
+            Some(stream) => stream,
+            None => self.client.connect()?,
+        };
+        let response = self.client.ask_over(&mut stream, request, "keep-alive")?;
+        let header = |name: &str| response.headers.get(name).map(String::as_str);
+        // Of an answer without an end of its own, or of a part of one, nothing can follow.
+        let ends = header("content-length").is_some() || header("transfer-encoding").is_some();
+        if ends && request.lines.is_none() && header("connection") != Some("close") {
+            self.stream = Some(stream);
+        }
+        Ok(response)
     }
 }
 
@@ -167,13 +225,13 @@ impl Read for Incoming {
     }
 }
 
-fn read(mut stream: Stream, request: &Request<'_>) -> Result<Response> {
-    let status = line(&mut stream)?;
+fn read(stream: &mut Stream, request: &Request<'_>) -> Result<Response> {
+    let status = line(stream)?;
     let status = status.split(' ').nth(1).with_context(|| format!("no status: {status:?}"))?;
     let status = status.parse()?;
     let mut headers = BTreeMap::<String, String>::new();
     loop {
-        let line = line(&mut stream)?;
+        let line = line(stream)?;
         if line.is_empty() {
             break;
         }
@@ -186,7 +244,7 @@ fn read(mut stream: Stream, request: &Request<'_>) -> Result<Response> {
     let chunked = headers.get("transfer-encoding").is_some_and(|coding| coding == "chunked");
     if request.method == "HEAD" {
     } else if chunked {
-        read_chunks(&mut stream, &mut body, request.lines)?;
+        read_chunks(stream, &mut body, request.lines)?;
     } else if let Some(length) = headers.get("content-length") {
         stream.take(length.parse::<u64>()?.min(LONGEST_ANSWER)).read_to_end(&mut body)?;
     } else {
@@ -200,6 +258,8 @@ fn read_chunks(stream: &mut Stream, body: &mut Vec<u8>, lines: Option<usize>) ->
         let size = line(stream)?;
         let size = u64::from_str_radix(size.trim(), 16).with_context(|| format!("{size:?}"))?;
         if size == 0 {
+            // What follows it belongs to this answer, too.
+            while !line(stream)?.is_empty() {}
             return Ok(());
         }
         if size > LONGEST_ANSWER || body.len() as u64 > LONGEST_ANSWER {

@@ -32,10 +32,6 @@ use liveness::Verified;
 
 pub(crate) use claims::{Bound, BoundKind, Grant, Reference};
 pub(crate) use keys::{KeyFiles, Keys};
-#[cfg_attr(
-    not(test),
-    expect(unused_imports, reason = "what fills Secrets of tokens asks for it")
-)]
 pub(crate) use legacy::LegacyGrant;
 
 /// The issuer of tokens unless another is named. It does not change when the server moves.

@@ -10,8 +10,8 @@
 //!   dependent.
 //! - An object is deleted only when the store has none of its owners: read by UID, of types that
 //!   its logical cluster serves or at the very place where an owner was seen to go. An owner in
-//!   another namespace, or a namespaced one of a cluster-scoped object, is never evidence; users
-//!   are told by an event.
+//!   another namespace, or a namespaced one of a cluster-scoped object, is never evidence, not after
+//!   a restart either; users are told by an event. (Upstream deletes such a dependent at once.)
 //! - Deletions and changes compare the version that was judged. So several collectors over one
 //!   store only repeat each other's work.
 //! - After a restart everything that dangles is found again.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use machinery::meta::{get_str, remove, set};
+use machinery::meta::{get, get_str, remove, set};
 use schema::ResourceDef;
 use serde_json::Value;
 use store::Key;
@@ -10,6 +10,9 @@ use store::cache::Object;
 
 use super::managed::{Tracking, manager};
 use crate::registry::{ClusterScope, Context, Error, Reason, Registry, Target, WriteOptions};
+
+/// The annotation with the UIDs of owners that live, or lived, in another namespace.
+const FOREIGN: [&str; 3] = ["metadata", "annotations", "core.kcp.io/foreign-owners"];
 
 impl Registry {
     /// What a request about the stored object at `key` is addressed to, in the version that it is
@@ -75,6 +78,36 @@ impl Registry {
         self.change_metadata(ctx, target, uid, "finalizers", others).await
     }
 
+    /// Notes on the object with this UID that an owner which it names lives, or lived, where it can't
+    /// be its owner: it is not to go with it, also when nobody remembers any more where that was.
+    ///
+    /// # Errors
+    /// Those of an update.
+    pub(crate) async fn note_foreign_owner(
+        &self,
+        ctx: &Context,
+        target: &Target,
+        uid: &str,
+        owner: &str,
+    ) -> Result<(), Error> {
+        let manager = manager(ctx, &WriteOptions::default());
+        let change = |old: &Value| {
+            let mut new = old.clone();
+            if get_str(old, &["metadata", "uid"]) == Some(uid) {
+                let owners = get(old, &["metadata", "ownerReferences"]).and_then(Value::as_array);
+                let named = owners.into_iter().flatten();
+                let named = named.filter_map(|reference| get_str(reference, &["uid"]));
+                let noted = noted(old).collect::<Vec<_>>();
+                let foreign = named.filter(|named| *named == owner || noted.contains(named));
+                let foreign = foreign.collect::<Vec<_>>().join(",");
+                set(&mut new, &FOREIGN, foreign.into());
+            }
+            Ok(new)
+        };
+        let tracking = Tracking::By(&manager);
+        self.transform(ctx, target, false, false, tracking, change).await.map(|_| ())
+    }
+
     async fn change_metadata(
         &self,
         ctx: &Context,
@@ -120,6 +153,17 @@ impl Registry {
         let header = machinery::meta::Header::scan(&record.value);
         Ok(header.ok().map(|header| *header.uid == *uid))
     }
+}
+
+/// Whether it is noted on an object that this owner lives where it can't be its owner.
+pub(crate) fn is_foreign_owner(object: &Object, owner: &str) -> bool {
+    let value = serde_json::from_slice::<Value>(&object.json()).unwrap_or_default();
+    noted(&value).any(|noted| noted == owner)
+}
+
+/// Owners that are noted so. Those are UIDs that the server has given, without a comma.
+fn noted(object: &Value) -> impl Iterator<Item = &str> {
+    get_str(object, &FOREIGN).unwrap_or_default().split(',').filter(|uid| !uid.is_empty())
 }
 
 /// Keeps the first of equal owner references, and warns about the others. `patched` says whether

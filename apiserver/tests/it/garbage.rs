@@ -328,3 +328,41 @@ async fn a_restart_finds_what_dangles() {
     assert_eq!(hub.get(&map("kept")).await.status, 200);
     hub.shutdown().await;
 }
+
+#[tokio::test]
+async fn nothing_goes_after_an_owner_elsewhere_not_even_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("store");
+    let start = || async {
+        let store = EmbeddedStore::open(&file, EmbeddedOptions::default()).unwrap();
+        let server = apiserver::Server::builder(store).admin_token(TOKEN);
+        Hub::of(server.start().await.unwrap())
+    };
+    let hub = start().await;
+    let elsewhere = maps("kube-system");
+    let [root, lives] = ["root", "lives"].map(|name| json!({"metadata": {"name": name}}));
+    let root = create(&hub, &elsewhere, root).await;
+    let lives = create(&hub, &elsewhere, lives).await;
+    let foreign = [owner(&root), owner(&lives)];
+    dependent(&hub, &maps("default"), "stranger", &foreign[..1]).await;
+    dependent(&hub, &maps("default"), "other", &foreign[1..]).await;
+    let noted = |map: &Value| map["metadata"]["annotations"]["core.kcp.io/foreign-owners"].clone();
+    for (name, foreign) in [("stranger", &root), ("other", &lives)] {
+        let uid = &foreign["metadata"]["uid"];
+        eventually(&hub, &map(name), |_, map| noted(map) == *uid).await;
+    }
+    delete(&hub, &format!("{elsewhere}/root"), "Background").await;
+    settled(&hub).await;
+    assert_eq!(hub.get(&map("stranger")).await.status, 200);
+    hub.shutdown().await;
+    let hub = start().await;
+    settled(&hub).await;
+    assert_eq!(hub.get(&map("stranger")).await.status, 200);
+    assert_eq!(hub.get(&map("other")).await.status, 200);
+    // One that has never been anywhere is still absent.
+    let mut nobody = owner(&root);
+    nobody["uid"] = json!("nobody");
+    dependent(&hub, &maps("default"), "lost", &[nobody]).await;
+    gone(&hub, &map("lost")).await;
+    hub.shutdown().await;
+}

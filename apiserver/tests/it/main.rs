@@ -23,6 +23,7 @@ mod openapi;
 mod program;
 mod public;
 mod quota;
+mod token_secrets;
 mod transfer;
 mod types;
 mod webhooks;

@@ -38,7 +38,6 @@ impl AccountTokens {
     ///
     /// # Errors
     /// When the key can't sign.
-    #[cfg_attr(not(test), expect(dead_code, reason = "what fills Secrets of tokens asks for it"))]
     pub(crate) fn mint_legacy(&self, grant: &LegacyGrant<'_>) -> Result<String, SignError> {
         self.keys.signing().sign(&json!({
             "iss": ISSUER,

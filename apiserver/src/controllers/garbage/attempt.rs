@@ -16,7 +16,7 @@ use super::graph::{Graph, OwnerId, deletes_dependents, group_of, has};
 use super::report;
 use crate::catalog::Served;
 use crate::clusters::record;
-use crate::registry::{DeleteOptions, Error, Propagation, Reason, Registry};
+use crate::registry::{DeleteOptions, Error, Propagation, Reason, Registry, is_foreign_owner};
 
 /// Dependents of one owner that are changed at a time: their writes share the store's commits.
 const AT_ONCE: usize = 16;
@@ -150,7 +150,7 @@ impl Collector {
         let seen = seen.map(|seen| seen.parts().1);
         if seen.is_some_and(|place| place != namespace) {
             // It was never an owner here.
-            return Ok(Owner::Unknown);
+            return self.foreign(object, reference).await;
         }
         if seen.is_none()
             && let Some(elsewhere) = self.find(&object.key, &resource, &reference.uid)
@@ -164,6 +164,9 @@ impl Collector {
                 });
             }
             report::invalid_namespace(&self.registry, object, reference).await?;
+            return self.foreign(object, reference).await;
+        }
+        if is_foreign_owner(object, &reference.uid) {
             return Ok(Owner::Unknown);
         }
         match self.registry.is_stored_as(&key, &reference.uid).await? {
@@ -172,6 +175,33 @@ impl Collector {
                 Ok(Owner::Absent)
             }
             Some(true) | None => Ok(Owner::Solid),
+        }
+    }
+
+    /// An owner of another namespace. Upstream looks it up in the dependent's own namespace, where
+    /// it is not, and deletes the dependent although the owner lives. Here a mistake in a reference
+    /// costs nobody an object: it is kept, whatever becomes of that owner, and since nobody can tell
+    /// after a restart where an owner that has gone had lived, that is noted on the object.
+    async fn foreign(
+        &self,
+        object: &Arc<Object>,
+        reference: &OwnerReference,
+    ) -> Result<Owner, Error> {
+        let uid = &*reference.uid;
+        if is_foreign_owner(object, uid) {
+            return Ok(Owner::Unknown);
+        }
+        let Some(target) = self.registry.target_for(object) else { return Ok(Owner::Unknown) };
+        let (context, own) = (context(), &object.header.uid);
+        match self.registry.note_foreign_owner(&context, &target, own, uid).await {
+            Ok(()) => Ok(Owner::Unknown),
+            Err(error) => match error.reason() {
+                // It changes or goes, or the tenant's own rules forbid this: kept it is all the same.
+                Reason::NotFound | Reason::Conflict | Reason::Invalid | Reason::Forbidden => {
+                    Ok(Owner::Unknown)
+                }
+                _ => Err(error),
+            },
         }
     }
 

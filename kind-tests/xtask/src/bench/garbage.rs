@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use kind_tests::client::{Client, Request};
+use kind_tests::client::{Client, Request, Session};
 use kind_tests::clock::Stopwatch;
 use kind_tests::hub::{self, Hub};
 use kind_tests::progress::say;
@@ -41,17 +41,18 @@ pub(crate) fn garbage(clusters: usize, objects: usize, workers: u32) -> Result<(
     let run = Run::open("bench-gc")?;
     let mut hub = Hub::with(&run, "hub", hub::Options::new(program))?;
     let client = Client::new(&hub.kubeconfig(), "")?;
+    let mut first = client.session();
     for n in 0..10 {
-        post(&client, TENANT, &map(&format!("m{n}"), None))?;
+        post(&mut first, TENANT, &map(&format!("m{n}"), None))?;
     }
     let empty = settle(&[hub.process()])?;
     step(&format!("{objects} objects in each of {clusters} logical clusters"), || {
-        spread(workers, clusters, |cluster| fill(&client, cluster, objects))
+        spread(&client, workers, clusters, |session, cluster| fill(session, cluster, objects))
     })?;
     let full = settle(&[hub.process()])?;
 
     let before = at_work(&client, |done| {
-        thread::sleep(QUIET);
+        rest(QUIET);
         done.store(true, Ordering::Relaxed);
         Ok(())
     })?;
@@ -68,7 +69,6 @@ pub(crate) fn garbage(clusters: usize, objects: usize, workers: u32) -> Result<(
     hub.terminate()?;
 
     println!("{clusters} logical clusters of {objects} objects each, deleted while a tenant works");
-    println!("each of its requests comes on a connection of its own");
     println!("                        before    meanwhile");
     for (name, share) in [("p50", 0.5), ("p99", 0.99)] {
         let [a, b] = [&before, &during].map(|taken| quantile(taken, share).as_micros());
@@ -85,16 +85,22 @@ pub(crate) fn garbage(clusters: usize, objects: usize, workers: u32) -> Result<(
     Ok(())
 }
 
-/// Does `work` for each of `count`, by so many workers.
-fn spread(workers: u32, count: usize, work: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
+/// Does `work` for each of `count`, by so many workers with a connection each.
+fn spread(
+    client: &Client,
+    workers: u32,
+    count: usize,
+    work: impl Fn(&mut Session<'_>, usize) -> Result<()> + Sync,
+) -> Result<()> {
     let next = AtomicUsize::new(0);
     let one = || -> Result<()> {
+        let mut session = client.session();
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             if at >= count {
                 return Ok(());
             }
-            work(at)?;
+            work(&mut session, at)?;
         }
     };
     thread::scope(|scope| {
@@ -107,12 +113,12 @@ fn spread(workers: u32, count: usize, work: impl Fn(usize) -> Result<()> + Sync)
     })
 }
 
-fn fill(client: &Client, cluster: usize, objects: usize) -> Result<()> {
+fn fill(session: &mut Session<'_>, cluster: usize, objects: usize) -> Result<()> {
     let path = format!("/clusters/c{cluster}/api/v1/namespaces/default/configmaps");
     let mut owner = None;
     for n in 0..objects {
         let owned = owner.as_ref().filter(|_| n % 3 == 0);
-        let made = post(client, &path, &map(&format!("m{n}"), owned))?;
+        let made = post(session, &path, &map(&format!("m{n}"), owned))?;
         owner.get_or_insert(made);
     }
     Ok(())
@@ -133,15 +139,16 @@ fn map(name: &str, owner: Option<&Value>) -> Value {
 
 /// Deletes all logical clusters that were filled, and waits until they have gone.
 fn delete_all(client: &Client, clusters: usize, workers: u32) -> Result<()> {
-    spread(workers, clusters, |cluster| {
+    spread(client, workers, clusters, |session, cluster| {
         let path = format!("{CLUSTERS}/c{cluster}");
-        let status = ask(client, "DELETE", &path, None)?.0;
+        let status = ask(session, "DELETE", &path, None)?.0;
         ensure!(status == 200, "{path}: {status}");
         Ok(())
     })?;
     say("all are marked");
+    let mut session = client.session();
     eventually::within(PATIENCE, "all logical clusters have gone", || {
-        let (status, list) = ask(client, "GET", CLUSTERS, None)?;
+        let (status, list) = ask(&mut session, "GET", CLUSTERS, None)?;
         ensure!(status == 200, "{status}: {list}");
         let items = list["items"].as_array().context("a list")?;
         let left = items.iter().filter_map(|item| item["metadata"]["name"].as_str());
@@ -163,6 +170,7 @@ fn at_work(
             outcome
         });
         let mut taken = Vec::new();
+        let mut session = client.session();
         let mut turn = 0_usize;
         while !done.load(Ordering::Relaxed) {
             let path = format!("{TENANT}/m{}", turn % 10);
@@ -171,19 +179,25 @@ fn at_work(
             let watch = Stopwatch::start();
             // Reads and writes in turn.
             let (status, answer) = match turn % 2 {
-                0 => ask(client, "PUT", &path, Some(&body))?,
-                _ => ask(client, "GET", &path, None)?,
+                0 => ask(&mut session, "PUT", &path, Some(&body))?,
+                _ => ask(&mut session, "GET", &path, None)?,
             };
             taken.push(watch.elapsed());
             ensure!(status == 200, "{path}: {status}: {answer}");
             turn += 1;
-            thread::sleep(REST);
+            rest(REST);
         }
         match other.join() {
             Ok(outcome) => outcome.map(|()| taken),
             Err(_) => bail!("a worker panicked"),
         }
     })
+}
+
+/// Does nothing for a time, which is part of the load that is measured.
+#[expect(clippy::disallowed_methods, reason = "no condition is waited for")]
+fn rest(time: Duration) {
+    thread::sleep(time);
 }
 
 fn quantile(taken: &[Duration], share: f64) -> Duration {
@@ -193,17 +207,22 @@ fn quantile(taken: &[Duration], share: f64) -> Duration {
     sorted.get(at.round() as usize).copied().unwrap_or_default()
 }
 
-fn post(client: &Client, path: &str, body: &Value) -> Result<Value> {
-    let (status, answer) = ask(client, "POST", path, Some(body))?;
+fn post(session: &mut Session<'_>, path: &str, body: &Value) -> Result<Value> {
+    let (status, answer) = ask(session, "POST", path, Some(body))?;
     ensure!(status == 201, "{path}: {status}: {answer}");
     Ok(answer)
 }
 
-fn ask(client: &Client, method: &str, path: &str, body: Option<&Value>) -> Result<(u16, Value)> {
+fn ask(
+    session: &mut Session<'_>,
+    method: &str,
+    path: &str,
+    body: Option<&Value>,
+) -> Result<(u16, Value)> {
     let headers = [("Content-Type".to_owned(), "application/json".to_owned())];
     let body = body.map(serde_json::to_vec).transpose()?;
     let body = body.as_deref();
     let request = Request { method, path, headers: &headers, body, lines: None };
-    let answer = client.ask(&request)?;
+    let answer = session.ask(&request)?;
     Ok((answer.status, serde_json::from_slice(&answer.body).context("an answer in JSON")?))
 }
