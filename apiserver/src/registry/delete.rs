@@ -165,7 +165,10 @@ impl Registry {
             return Ok(true);
         }
         let strategy = strategy::of(&target.resource);
-        if strategy.is_marked_first() && !current.header.is_deleting() {
+        if !strategy.is_marked_first() {
+            return Ok(false);
+        }
+        if !current.header.is_deleting() {
             return Ok(true);
         }
         Ok(strategy.is_held(&super::commit::parse(current)?))

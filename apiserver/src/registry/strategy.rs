@@ -89,7 +89,7 @@ pub(super) trait Strategy: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Finalizers outside metadata keep an object, too.
+    /// Finalizers outside metadata keep an object, too. Only kinds that are marked first have them.
     fn is_held(&self, _object: &Value) -> bool {
         false
     }
