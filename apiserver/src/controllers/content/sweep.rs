@@ -155,9 +155,10 @@ impl Sweep<'_> {
         match registry.remove(&context(), &target, options).await {
             Ok(Deleted::Gone(_)) => Fate::Gone,
             Ok(Deleted::Pending(view)) => Fate::Stays(view.object),
-            Err(error) if matches!(error.reason(), Reason::NotFound | Reason::Conflict) => {
-                Fate::Stays(object)
-            }
+            // Another server was faster.
+            Err(error) if error.reason() == Reason::NotFound => Fate::Gone,
+            // Something else is there by now: the next round sees to it.
+            Err(error) if error.reason() == Reason::Conflict => Fate::Stays(object),
             Err(error) => Fate::Failed(Some(object), error),
         }
     }
