@@ -114,7 +114,7 @@ impl App {
         B: http_body::Body<Data = Bytes> + Send + Unpin,
     {
         let started = Instant::now();
-        let (parts, body) = request.into_parts();
+        let (parts, mut body) = request.into_parts();
         let id = self.ids.of(&parts.headers);
         let span =
             debug_span!("request", audit_id = %id, method = %parts.method, path = parts.uri.path());
@@ -124,8 +124,9 @@ impl App {
         };
         inflight.inc();
         let mut seen = Seen::default();
-        let work = self.answer(peer, &parts, body, &id, &mut seen).instrument(span.clone());
+        let work = self.answer(peer, &parts, &mut body, &id, &mut seen).instrument(span.clone());
         let answer = AssertUnwindSafe(work).catch_unwind().await;
+        body::take_rest(&parts.headers, body).await;
         inflight.dec();
         let mut response = answer.unwrap_or_else(|panic| {
             self.metrics.panics.inc();

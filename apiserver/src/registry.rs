@@ -16,6 +16,7 @@ mod error;
 mod escalation;
 mod guard;
 mod inside;
+mod lifetime;
 mod list_rules;
 mod managed;
 mod owners;

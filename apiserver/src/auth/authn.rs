@@ -3,11 +3,12 @@
 //! Invariants: bad credentials are never taken for none, so they are 401 where anonymous callers
 //! would pass; a certificate is checked in full once for each connection, and its expiry at each
 //! request; what a client says of itself in `X-Remote-` headers counts only on a connection with a
-//! front proxy's certificate.
+//! front proxy's certificate; nobody is a ServiceAccount but by a token of its logical cluster.
 
 mod certificate;
 mod front_proxy;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use http::HeaderMap;
@@ -18,6 +19,7 @@ use rustls_pki_types::{CertificateDer, UnixTime};
 use tracing::debug;
 
 use crate::auth::bearer::Bearers;
+use crate::auth::tokens::ACCOUNT_PREFIX;
 use crate::auth::{Place, UserInfo};
 use crate::registry::{Error, Reason};
 
@@ -96,6 +98,21 @@ impl Authenticator {
         place: Place<'_>,
         now: Timestamp,
     ) -> Result<Arc<UserInfo>, Error> {
+        let user = self.identify(peer, headers, place, now).await?;
+        if is_homeless_account(&user) {
+            debug!(user = user.name, "a ServiceAccount of no logical cluster was refused");
+            return Err(unauthorized());
+        }
+        Ok(user)
+    }
+
+    async fn identify(
+        &self,
+        peer: &Peer,
+        headers: &HeaderMap,
+        place: Place<'_>,
+        now: Timestamp,
+    ) -> Result<Arc<UserInfo>, Error> {
         let mut rejected = false;
         match peer {
             Peer::Unknown => {}
@@ -112,7 +129,7 @@ impl Authenticator {
             }
         }
         if let Some(token) = bearer_token(headers) {
-            let known = self.bearers.identify(token, place, None, now).await;
+            let known = self.bearers.identify(&token, place, None, now).await;
             return known.map(|known| known.user).map_err(|refusal| {
                 debug!(%refusal, "a token was refused");
                 unauthorized()
@@ -124,10 +141,17 @@ impl Authenticator {
 }
 
 /// The token of an `Authorization` header. Other schemes are no credentials of ours; upstream looks
-/// past them, too.
-fn bearer_token(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+/// past them, too. Bytes that are no text are a token of nobody, which is not the same as none.
+fn bearer_token(headers: &HeaderMap) -> Option<Cow<'_, str>> {
+    let value = headers.get(AUTHORIZATION)?.as_bytes();
+    let (scheme, token) = value.split_at_checked(value.iter().position(|byte| *byte == b' ')?)?;
+    scheme.eq_ignore_ascii_case(b"bearer").then(|| String::from_utf8_lossy(token.trim_ascii()))
+}
+
+/// Whether a caller is named as a ServiceAccount without being one of a logical cluster: names of
+/// ServiceAccounts are given in each logical cluster anew, so it may be anybody's.
+fn is_homeless_account(user: &UserInfo) -> bool {
+    user.home.is_none() && user.name.starts_with(ACCOUNT_PREFIX)
 }
 
 /// The one answer to credentials that are wrong.

@@ -16,7 +16,7 @@ use http::HeaderMap;
 use machinery::{ClusterName, GroupResource};
 
 use crate::auth::authn::unescape;
-use crate::auth::authz::{Attributes, Authorizer};
+use crate::auth::authz::{Attributes, Authorizer, Grant};
 use crate::auth::tokens::ACCOUNT_PREFIX;
 use crate::auth::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, UserInfo};
 use crate::registry::{ClusterScope, Error};
@@ -115,7 +115,11 @@ impl Impersonation {
                 let why = "only members of system:masters act as the server's own identities";
                 return Err(refused(caller, &asked, why));
             }
-            authorizer.permit(caller, scope, &asked)?;
+            if matches!(authorizer.permit(caller, scope, &asked)?, Grant::Creator) {
+                // It may be somebody else's a moment later, and then the other's rights count.
+                let why = "nobody acts as another before the logical cluster is there";
+                return Err(refused(caller, &asked, why));
+            }
         }
         let home = match scope {
             ClusterScope::One(cluster) => Some(cluster),

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use machinery::meta::get_str;
 use machinery::{ClusterName, GroupResource, ObjectKey};
 use serde_json::{Value, json};
-use store::Key;
 use store::cache::Object;
+use store::{Key, KeyPrefix};
 
 /// The finalizer that keeps a logical cluster's object until its content is gone.
 pub const CONTENT_FINALIZER: &str = "core.kcp.io/content";
@@ -13,6 +13,12 @@ pub const CONTENT_FINALIZER: &str = "core.kcp.io/content";
 /// The resource `logicalclusters.core.kcp.io`.
 pub fn logical_clusters() -> GroupResource {
     GroupResource::new("core.kcp.io", "logicalclusters")
+}
+
+/// The prefix of the objects of all logical clusters. They live in `root`: whatever stands under
+/// the same resource elsewhere is none.
+pub fn prefix() -> KeyPrefix {
+    KeyPrefix::cluster(&logical_clusters(), &ClusterName::root())
 }
 
 /// The key of a logical cluster's object: in `root`, under its own name.

@@ -338,7 +338,7 @@ impl Overlay for Virtuals {
             if kind != Kind::Namespaces {
                 return Vec::new();
             }
-            let clusters = records.range(&KeyPrefix::resource(&record::logical_clusters()));
+            let clusters = records.range(&record::prefix());
             let clusters = clusters.filter_map(|object| Parent::of_record(object));
             return clusters.flat_map(|cluster| self.in_cluster(records, kind, &cluster)).collect();
         };

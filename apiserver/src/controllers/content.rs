@@ -59,8 +59,7 @@ async fn follow(registry: &Arc<Registry>) {
     let deleting: Filter = Arc::new(|event: &Event| {
         event.current.as_ref().is_some_and(|object| object.header.is_deleting())
     });
-    let prefixes =
-        [KeyPrefix::resource(&namespaces()), KeyPrefix::resource(&record::logical_clusters())];
+    let prefixes = [KeyPrefix::resource(&namespaces()), record::prefix()];
     let mut queue = Fair::new(LIMITS);
     let mut running = FuturesUnordered::new();
     loop {

@@ -4,12 +4,13 @@ use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
 use http::HeaderMap;
-use http::header::CONTENT_LENGTH;
+use http::header::{CONTENT_LENGTH, EXPECT};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::BodyExt;
 
@@ -18,6 +19,12 @@ use crate::registry::{Error, Reason};
 
 /// The largest request body, in bytes, as upstream has it.
 pub(crate) const MAX_BODY: usize = 3 * 1024 * 1024;
+
+/// Bytes of a body that are taken though nobody needs them: most objects are smaller.
+const MAX_REST: u64 = 64 * 1024;
+
+/// How long they may take: they are mostly there, in the same packet as the head.
+const REST_PATIENCE: Duration = Duration::from_millis(100);
 
 /// The body of an answer.
 pub(crate) struct Body(Inner);
@@ -108,6 +115,30 @@ impl HttpBody for Body {
     fn size_hint(&self) -> SizeHint {
         self.length().map(SizeHint::with_exact).unwrap_or_default()
     }
+}
+
+/// Takes what a client has sent along with a request that was answered without it, as one that is
+/// refused. Of HTTP/2, what comes for a stream that is over already counts as a fault of the
+/// client, whose connection ends after some of them, and with it the requests of others behind the
+/// same proxy.
+pub(crate) async fn take_rest<B>(headers: &HeaderMap, mut body: B)
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+{
+    let waits_for_us = headers.contains_key(EXPECT);
+    if body.is_end_stream() || waits_for_us || body.size_hint().lower() > MAX_REST {
+        return;
+    }
+    let taken = async {
+        let mut left = MAX_REST;
+        while left > 0
+            && let Some(Ok(frame)) = body.frame().await
+        {
+            left = left.saturating_sub(frame.data_ref().map_or(0, |data| data.len() as u64));
+        }
+    };
+    // Who is slower, or sends more, is not waited for.
+    let _late = tokio::time::timeout(REST_PATIENCE, taken).await;
 }
 
 /// Reads a request's body, at most [`MAX_BODY`] bytes of it.

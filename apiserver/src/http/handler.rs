@@ -1,5 +1,6 @@
 //! Handlers: which part of the server answers a path.
 
+mod pages;
 mod resource;
 mod verbs;
 
@@ -10,9 +11,10 @@ use machinery::GroupResource;
 
 use super::body::Body;
 use super::negotiate::{self, Offers, Shape};
-use super::{App, Call, Seen, issuer, json, not_found_page, status, text, version};
+use super::{App, Call, Seen, json, not_found_page, status, text, version};
 use crate::openapi::Surface;
 use crate::registry::{ClusterScope, Error, Reason};
+use pages::Page;
 
 impl App {
     /// Answers a request that has been let in.
@@ -34,25 +36,25 @@ impl App {
     /// Answers paths that are no resources; all of them are read only.
     async fn path(&self, call: Call<'_>) -> Result<Response<Body>, Error> {
         let path = call.info.path.strip_suffix('/').unwrap_or(call.info.path);
-        let answer = match path {
-            "" => Some(self.index(call)),
-            "/version" => Some(json(version::version())),
-            "/metrics" => self.metrics_page(call),
-            issuer::CONFIGURATION | issuer::KEYS => self.issuer_page(call, path),
-            "/api" | "/apis" => Some(self.discovery_root(call, path)?),
-            "/openapi/v2" => Some(self.openapi.whole(&self.surface(call), headers(call)).await?),
-            _ if path.starts_with("/openapi/v3") => self.openapi_page(call, path).await?,
-            _ => match path.strip_prefix("/api/").or_else(|| path.strip_prefix("/apis/")) {
-                Some(rest) => match self.discovery_page(call, path)? {
-                    Some(page) => Some(page),
-                    None => {
-                        let core = path.starts_with("/api/");
-                        let group = rest.split('/').next().filter(|_| !core).unwrap_or_default();
-                        return self.not_there(&call.info.cluster, group);
-                    }
-                },
-                None => self.health.answer(path, call.query).await,
+        let answer = match Page::of(path) {
+            None => None,
+            Some(Page::Index) => Some(self.index(call)),
+            Some(Page::Version) => Some(json(version::version())),
+            Some(Page::Metrics) => self.metrics_page(call),
+            Some(Page::Issuer) => self.issuer_page(call, path),
+            Some(Page::Groups) => Some(self.discovery_root(call, path)?),
+            Some(Page::Group) => match self.discovery_page(call, path)? {
+                Some(page) => Some(page),
+                None => {
+                    let group = path.strip_prefix("/apis/").and_then(|rest| rest.split('/').next());
+                    return self.not_there(&call.info.cluster, group.unwrap_or_default());
+                }
             },
+            Some(Page::OpenApi) => {
+                Some(self.openapi.whole(&self.surface(call), headers(call)).await?)
+            }
+            Some(Page::OpenApiParts) => self.openapi_page(call, path).await?,
+            Some(Page::Health) => self.health.answer(path, call.query).await,
         };
         let Some(answer) = answer else { return Ok(not_found_page()) };
         if matches!(call.parts.method, Method::GET | Method::HEAD) {
@@ -63,7 +65,7 @@ impl App {
 
     /// The paths that there are.
     fn index(&self, call: Call<'_>) -> Response<Body> {
-        let mut paths = vec!["/api".to_owned(), "/apis".into()];
+        let mut paths = Vec::new();
         let resources = self.catalog.resources(&call.info.cluster);
         for resource in resources.iter() {
             for served in resource.versions.iter().filter(|version| version.served) {
@@ -75,19 +77,7 @@ impl App {
                 }
             }
         }
-        for fixed in [
-            issuer::CONFIGURATION,
-            "/healthz",
-            "/livez",
-            "/metrics",
-            "/openapi/v2",
-            "/openapi/v3",
-            issuer::KEYS,
-            "/readyz",
-            "/version",
-        ] {
-            paths.push(fixed.to_owned());
-        }
+        paths.extend(Page::listed().map(str::to_owned));
         paths.sort_unstable();
         paths.dedup();
         json(serde_json::json!({ "paths": paths }).to_string())

@@ -15,6 +15,7 @@ use store::{Expect, Key, KeyPrefix, Revision};
 
 use super::guard::Guard;
 use crate::catalog::{Definition, definitions};
+use crate::clusters::record;
 use crate::registry::{Error, Reason, Registry, Target};
 
 impl Registry {
@@ -22,7 +23,7 @@ impl Registry {
     ///
     /// # Errors
     /// 403 while its type is being deleted, 404 when that has gone; 409 for a CRD of a type that
-    /// every logical cluster has.
+    /// every logical cluster has, 403 for one of the server's own group.
     pub(super) fn guard_type(
         &self,
         guard: &mut Guard,
@@ -31,6 +32,10 @@ impl Registry {
         name: &str,
     ) -> Result<(), Error> {
         let shared = ClusterName::system_crds();
+        if is_definitions(target) && is_own(name) {
+            let why = "types of this group are the server's own";
+            return Err(Error::forbidden(&definitions(), name, why));
+        }
         if is_definitions(target) && *cluster != shared {
             let key = shared_key(name);
             if self.cache.get(&key).is_some() {
@@ -134,6 +139,13 @@ fn is_definitions(target: &Target) -> bool {
     target.custom.is_none()
         && target.resource.group == crds.group
         && target.resource.plural == crds.resource
+}
+
+/// Whether a CRD of that name is of the group of the server's own types, which are part of no
+/// logical cluster but `root`. Who could define them elsewhere could make records that look like
+/// those of logical clusters.
+fn is_own(name: &str) -> bool {
+    name.split_once('.').is_some_and(|(_, group)| *group == *record::logical_clusters().group)
 }
 
 fn is_shared_definition(target: &Target) -> bool {

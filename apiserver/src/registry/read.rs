@@ -83,6 +83,7 @@ impl Registry {
                 }
                 At::Exact(revision) => {
                     self.reach(revision).await?;
+                    self.check_lifetime(&target.cluster, revision)?;
                     self.page(&prefix, &selection, None, limit, Some(revision)).await?
                 }
             };
@@ -99,10 +100,14 @@ impl Registry {
                 "invalid continue token: continue key is not valid: the start key is not valid",
             ));
         };
-        if revision.is_none() {
-            self.consistent().await?;
-        }
-        let listed = self.page(&prefix, &selection, Some(&after), limit, revision).await;
+        let lived = match revision {
+            Some(revision) => self.check_lifetime(&target.cluster, revision),
+            None => self.consistent().await,
+        };
+        let listed = match lived {
+            Ok(()) => self.page(&prefix, &selection, Some(&after), limit, revision).await,
+            Err(error) => Err(error),
+        };
         let listed = listed.map_err(|error| {
             if error.reason() == Reason::Expired {
                 let relative = relative(&prefix, &after);

@@ -5,8 +5,9 @@
 //! - A bookmark never overtakes an event.
 //! - Whatever begins ends by its time-out.
 
+mod clock;
+
 use std::collections::VecDeque;
-use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{self, Poll, ready};
@@ -16,9 +17,10 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, StreamExt, stream};
 use store::cache::{Event, Object, Origin, Scope, Subscription};
 use store::{KeyPrefix, Revision};
-use tokio::time::{Instant, Sleep};
+use tokio::time::Instant;
 
 use super::guard;
+use super::lifetime::Lifetime;
 use super::list_rules::check_watch;
 use super::select::Selection;
 use super::view::Lens;
@@ -27,12 +29,7 @@ use crate::registry::{
     ClusterScope, Context, Error, EventKind, ListOptions, Reason, Registry, Target, View, Watch,
     WatchItem,
 };
-
-/// Time between bookmarks, as upstream.
-const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
-
-/// A watch sends its last bookmark so long before its time-out.
-const LAST_BOOKMARK: Duration = Duration::from_secs(2);
+use clock::{Clock, Tick};
 
 /// Shortest default time-out in seconds; a random part of as much again is added (upstream's
 /// `--min-request-timeout`).
@@ -65,6 +62,8 @@ struct Run {
     lens: Lens,
     /// A wildcard watch sees stored objects, and of virtual ones namespaces only.
     stored_only: bool,
+    /// The logical cluster, with which the watch ends; none that never goes.
+    lifetime: Option<Lifetime>,
     /// A change that waits for a webhook to convert its object.
     pending: Option<Pending>,
     clock: Clock,
@@ -77,17 +76,6 @@ struct Pending {
     kind: EventKind,
     event: Option<Arc<Event>>,
     view: BoxFuture<'static, Result<View, Error>>,
-}
-
-/// When something happens by itself. One timer, which is set anew only when it has fired: an event
-/// costs no timer.
-struct Clock {
-    timer: Pin<Box<Sleep>>,
-    /// The next bookmark, unless none are wanted.
-    bookmark: Option<Instant>,
-    /// The bookmark just before the end.
-    last_bookmark: Option<Instant>,
-    ends: Instant,
 }
 
 impl Registry {
@@ -105,28 +93,26 @@ impl Registry {
         let begin = self.begin(&options)?;
         let resource = target.resource.clone();
         let selection = Selection::new(options.labels.clone(), options.fields.clone(), resource)?;
-        if let ClusterScope::One(cluster) = &target.cluster
-            && self.require_cluster(cluster).is_err()
-        {
-            self.consistent().await?;
-            self.require_cluster(cluster)?;
-        }
-        let prefix = Self::prefix(target);
-        let mut scopes = vec![match (&target.cluster, selection.name()) {
-            (ClusterScope::One(cluster), Some(name))
-                if !target.resource.namespaced || !target.namespace.is_empty() =>
-            {
-                Scope::Key(Self::object_key(target, cluster, name))
+        let lifetime = match self.lifetime(&target.cluster) {
+            Ok(lifetime) => lifetime,
+            Err(_) => {
+                self.consistent().await?;
+                self.lifetime(&target.cluster)?
             }
-            _ => Scope::Prefix(prefix.clone()),
-        }];
+        };
+        let prefix = Self::prefix(target);
+        let mut scopes = vec![Self::scope(target, &selection)];
         let mut filter = selection.filter();
         let wildcard = target.cluster == ClusterScope::All;
         let of_namespaces = Self::storage(&target.resource) == guard::namespaces();
         if wildcard && of_namespaces {
             // A logical cluster begins with namespaces, of which its own object tells.
-            scopes.push(Scope::Prefix(KeyPrefix::resource(&record::logical_clusters())));
+            scopes.push(Scope::Prefix(record::prefix()));
             filter = None;
+        }
+        if let Some(lifetime) = &lifetime {
+            scopes.push(lifetime.scope());
+            filter = Some(lifetime.filter(filter));
         }
         let mut initial = VecDeque::new();
         let mut mark = None;
@@ -155,7 +141,11 @@ impl Registry {
             }
             Begin::After(revision) => {
                 self.reach(revision).await?;
-                match self.subscribe(&scopes, filter.as_ref(), revision).await {
+                let subscribed = match self.check_lifetime(&target.cluster, revision) {
+                    Ok(()) => self.subscribe(&scopes, filter.as_ref(), revision).await,
+                    Err(error) => Err(error),
+                };
+                match subscribed {
                     Ok(subscription) => subscription,
                     Err(error) if error.reason() == Reason::Expired => {
                         return Ok(stream::iter([WatchItem::Failed(error)]).boxed());
@@ -164,6 +154,7 @@ impl Registry {
                 }
             }
         };
+        self.check_alive(lifetime.as_ref())?;
         let stored_only = wildcard && !of_namespaces;
         let lens = self.lens(target);
         if lens.kind().is_some() {
@@ -179,11 +170,24 @@ impl Registry {
             selection,
             lens,
             stored_only,
+            lifetime,
             pending: None,
             clock: Clock::new(Instant::now(), timeout(options.timeout_seconds), options.bookmarks),
             over: false,
         };
         Ok(run.boxed())
+    }
+
+    /// What is watched: a collection, or the one object that is selected by its name.
+    fn scope(target: &Target, selection: &Selection) -> Scope {
+        match (&target.cluster, selection.name()) {
+            (ClusterScope::One(cluster), Some(name))
+                if !target.resource.namespaced || !target.namespace.is_empty() =>
+            {
+                Scope::Key(Self::object_key(target, cluster, name))
+            }
+            _ => Scope::Prefix(Self::prefix(target)),
+        }
     }
 
     async fn subscribe(
@@ -242,6 +246,7 @@ impl Stream for Run {
             match run.subscription.poll_next(cx) {
                 Poll::Ready(Some(event)) => match run.change(&event) {
                     Some(item) => return Poll::Ready(Some(item)),
+                    None if run.over => return Poll::Ready(None),
                     None if run.pending.is_some() => return run.poll_pending(cx),
                     None => continue,
                 },
@@ -308,6 +313,10 @@ impl Run {
     /// The event as this watcher sees it, if it does and nothing is pending.
     fn change(&mut self, event: &Arc<Event>) -> Option<WatchItem> {
         if !self.prefix.contains(&event.key) {
+            if let Some(lifetime) = &self.lifetime {
+                self.over = lifetime.ends_with(event);
+                return None;
+            }
             self.begin_cluster(event);
             let first = self.initial.pop_front()?;
             return self.shown(EventKind::Added, first, None);
@@ -344,48 +353,6 @@ impl Run {
         let revision = self.subscription.progress()?;
         let resource_version = self.registry.versions.format(revision);
         Some(WatchItem::Bookmark { resource_version, initial: false })
-    }
-}
-
-// === impl Clock ===
-
-/// What the clock says.
-enum Tick {
-    Bookmark,
-    End,
-}
-
-impl Clock {
-    fn new(now: Instant, length: Duration, bookmarks: bool) -> Self {
-        let ends = now + length;
-        let last = ends.checked_sub(LAST_BOOKMARK).filter(|last| bookmarks && *last > now);
-        let bookmark = bookmarks.then(|| now + BOOKMARK_INTERVAL).filter(|first| *first < ends);
-        let timer = Box::pin(tokio::time::sleep_until(ends));
-        let mut clock = Self { timer, bookmark, last_bookmark: last, ends };
-        clock.set();
-        clock
-    }
-
-    fn set(&mut self) {
-        let times = [self.bookmark, self.last_bookmark, Some(self.ends)];
-        let next = times.into_iter().flatten().min().unwrap_or(self.ends);
-        self.timer.as_mut().reset(next);
-    }
-
-    fn poll(&mut self, cx: &mut task::Context<'_>) -> Poll<Tick> {
-        ready!(self.timer.as_mut().poll(cx));
-        let now = self.timer.deadline();
-        if now >= self.ends {
-            return Poll::Ready(Tick::End);
-        }
-        if self.last_bookmark.is_some_and(|last| last <= now) {
-            (self.last_bookmark, self.bookmark) = (None, None);
-        } else {
-            let next = Instant::now() + BOOKMARK_INTERVAL;
-            self.bookmark = Some(next).filter(|next| *next < self.ends);
-        }
-        self.set();
-        Poll::Ready(Tick::Bookmark)
     }
 }
 

@@ -26,7 +26,8 @@ fn map(name: &str, data: &Value) -> Value {
     })
 }
 
-/// The managers of an object: name, operation, subresource, fields.
+/// The managers of an object: name, operation, subresource, fields. Those who apply come first,
+/// then by name: the order in the object is also that of the seconds in which they wrote.
 #[track_caller]
 fn managers(answer: &Answer) -> Value {
     let object = answer.json();
@@ -38,7 +39,9 @@ fn managers(answer: &Answer) -> Value {
         short.push(entry["fieldsV1"].clone());
         Value::from(short)
     });
-    short.collect()
+    let mut short: Vec<Value> = short.collect();
+    short.sort_by_key(|entry| (entry[1] != "Apply", entry[0].to_string()));
+    short.into()
 }
 
 #[tokio::test]
