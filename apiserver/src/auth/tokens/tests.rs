@@ -383,3 +383,28 @@ fn tokens_in_secrets() {
     without.put(&home, "serviceaccounts", &object("shop", "app", "uid-app"));
     check(&tokens(without), "Token has been invalidated");
 }
+
+/// What a token costs: its signature once, then a digest and two looks into the cache. Prints both.
+#[test]
+fn a_token_that_was_seen_costs_no_signature() {
+    const TOKENS: u32 = 200;
+    let tokens = tokens_of(keys(), TokenSettings::default(), objects());
+    let home = cluster("a");
+    let audiences = tokens.audiences(&home);
+    let minted = (0..TOKENS).map(|seconds| {
+        let seconds = 3600 + i64::from(seconds);
+        tokens.mint(&Grant { seconds, ..grant(&home, &audiences) }).unwrap()
+    });
+    let minted: Vec<String> = minted.collect();
+    let round = || {
+        let begin = tokio::time::Instant::now();
+        for token in &minted {
+            identify(&tokens, token, 0).unwrap();
+        }
+        begin.elapsed() / TOKENS
+    };
+    let first = round();
+    let again = (0..5).map(|_| round()).min().unwrap();
+    println!("a token costs {first:?} at first and {again:?} afterwards");
+    assert!(again < first, "{again:?} is no less than {first:?}");
+}
