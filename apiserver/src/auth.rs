@@ -1,5 +1,6 @@
 //! Who a caller is, and what a caller may do.
 
+mod agent;
 pub(crate) mod authn;
 pub(crate) mod authz;
 pub(crate) mod bearer;
@@ -8,10 +9,12 @@ pub(crate) mod impersonation;
 mod jwt;
 mod objects;
 pub(crate) mod oidc;
+pub(crate) mod operator;
 mod options;
 pub(crate) mod rbac;
 mod recent;
 mod refusal;
+pub(crate) mod targets;
 mod token_file;
 pub(crate) mod tokens;
 
@@ -21,6 +24,8 @@ use std::sync::Arc;
 use machinery::ClusterName;
 
 use crate::registry::ClusterScope;
+pub(crate) use agent::rights;
+pub use agent::{Agent, Credential};
 pub(crate) use objects::secret_entry;
 pub use oidc::{OidcOptionError, OidcOptions};
 pub use options::{AuthOptions, FrontProxies, ServiceAccountOptions};
@@ -42,6 +47,8 @@ pub struct UserInfo {
     /// The one logical cluster that knows this identity, as for ServiceAccounts; `None` for those
     /// that are known everywhere, as client certificates are.
     pub home: Option<ClusterName>,
+    /// The SyncTarget whose agent it is, or is to become.
+    pub agent: Option<Arc<Agent>>,
 }
 
 /// What stands between callers and objects.
@@ -112,6 +119,11 @@ impl UserInfo {
             self.groups.push(AUTHENTICATED.to_owned());
         }
         self
+    }
+
+    /// The agent of a SyncTarget that the caller is, by its certificate.
+    pub(crate) fn certified_agent(&self) -> Option<&Arc<Agent>> {
+        self.agent.as_ref().filter(|agent| agent.is_certified())
     }
 
     /// Whether the caller is in `group`.

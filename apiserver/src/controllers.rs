@@ -4,6 +4,7 @@
 //! nothing. They use the registry and, to follow changes, the cache.
 
 mod aggregation;
+mod certificates;
 mod content;
 mod defaults;
 mod expiry;
@@ -23,6 +24,7 @@ use runtime::Tasks;
 use tracing::info_span;
 
 use crate::auth::{MASTERS, UserInfo};
+use crate::pki::ClientIssuer;
 use crate::registry::{Context, Registry};
 
 /// What of housekeeping can be set.
@@ -40,7 +42,12 @@ impl Default for Settings {
 }
 
 /// Starts all controllers; they end when `tasks` are cancelled.
-pub(crate) fn spawn(registry: &Arc<Registry>, settings: &Settings, tasks: &Tasks) {
+pub(crate) fn spawn(
+    registry: &Arc<Registry>,
+    issuer: &Arc<ClientIssuer>,
+    settings: &Settings,
+    tasks: &Tasks,
+) {
     let stop = tasks.cancellation();
     let deletion = content::run(registry.clone(), stop.clone());
     drop(tasks.spawn(info_span!("content"), deletion));
@@ -56,6 +63,8 @@ pub(crate) fn spawn(registry: &Arc<Registry>, settings: &Settings, tasks: &Tasks
     drop(tasks.spawn(info_span!("expiry"), expiry));
     let quota = quota::run(registry.clone(), stop.clone());
     drop(tasks.spawn(info_span!("quota"), quota));
+    let certificates = certificates::run(registry.clone(), issuer.clone(), stop.clone());
+    drop(tasks.spawn(info_span!("certificates"), certificates));
     let defaults = defaults::run(registry.clone(), stop.clone());
     drop(tasks.spawn(info_span!("defaults"), defaults));
     let tokens = tokens::run(registry.clone(), stop.clone());

@@ -10,6 +10,7 @@ mod admission;
 mod args;
 pub mod auth;
 pub mod catalog;
+mod certificates;
 pub mod clusters;
 mod controllers;
 mod dialer;

@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use jiff::{Span, Timestamp, ToSpan};
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, SanType, SubjectPublicKeyInfo,
 };
 use rustls::crypto::aws_lc_rs;
 use rustls::server::WebPkiClientVerifier;
@@ -29,6 +29,7 @@ use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificat
 
 use crate::auth::MASTERS;
 use crate::auth::authn::LateVerifier;
+use crate::certificates::Leaf;
 use files::Keep;
 
 pub(crate) use kubeconfig::{admin_kubeconfig, write_kubeconfig};
@@ -82,7 +83,12 @@ pub(crate) struct Pki {
     pub(crate) admin: Pair,
     /// Other certificates by which clients are known, as PEM.
     pub(crate) client_authorities: String,
+    /// Signs certificates of clients.
+    pub(crate) issuer: Arc<ClientIssuer>,
 }
+
+/// The CA as it signs certificates of clients.
+pub(crate) struct ClientIssuer(Issuer<'static, KeyPair>);
 
 // === impl Pair ===
 
@@ -90,6 +96,49 @@ pub(crate) struct Pki {
 impl std::fmt::Debug for Pair {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Pair").finish_non_exhaustive()
+    }
+}
+
+// === impl ClientIssuer ===
+
+impl ClientIssuer {
+    /// Makes a certificate, as PEM: with what `leaf` says, and a serial number of its own.
+    ///
+    /// # Errors
+    /// When the key or a name cannot be put into one.
+    pub(crate) fn issue(&self, leaf: &Leaf) -> Result<String, rcgen::Error> {
+        let key = SubjectPublicKeyInfo::from_der(&leaf.key)?;
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        if let Some(group) = &leaf.group {
+            params.distinguished_name.push(DnType::OrganizationName, group.as_str());
+        }
+        params.distinguished_name.push(DnType::CommonName, leaf.name.as_str());
+        if let Some(uri) = &leaf.uri {
+            params.subject_alt_names = vec![SanType::URI(uri.as_str().try_into()?)];
+        }
+        params.serial_number = Some(uuid::Uuid::new_v4().as_bytes().to_vec().into());
+        let second = |time: Timestamp| {
+            let seconds = u64::try_from(time.as_second()).unwrap_or_default();
+            rcgen::date_time_ymd(1970, 1, 1) + std::time::Duration::from_secs(seconds)
+        };
+        params.not_before = second(leaf.not_before);
+        params.not_after = second(leaf.not_after);
+        params.is_ca = IsCa::ExplicitNoCa;
+        params.use_authority_key_identifier_extension = true;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        if leaf.encipherment {
+            params.key_usages.push(KeyUsagePurpose::KeyEncipherment);
+        }
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        Ok(params.signed_by(&key, &self.0)?.pem())
+    }
+}
+
+/// Never shows the key.
+impl std::fmt::Debug for ClientIssuer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientIssuer").finish_non_exhaustive()
     }
 }
 
@@ -116,13 +165,15 @@ impl Pki {
             .map_err(|_| keep.unusable("ca.crt", "certificate"))?;
         let serving = match keep.load("apiserver")? {
             Some(pair) if fits(&pair, &ca, names, now) => pair,
-            _ => keep.store("apiserver", issue(&issuer, &Leaf::Server(names), now)?)?,
+            _ => keep.store("apiserver", issue(&issuer, &Own::Server(names), now)?)?,
         };
         let admin = match keep.load("admin")? {
             Some(pair) if fits(&pair, &ca, &[], now) => pair,
-            _ => keep.store("admin", issue(&issuer, &Leaf::Admin, now)?)?,
+            _ => keep.store("admin", issue(&issuer, &Own::Admin, now)?)?,
         };
-        Ok(Self { ca: ca.certificate, serving, admin, client_authorities: String::new() })
+        let issuer = Arc::new(ClientIssuer(issuer));
+        let client_authorities = String::new();
+        Ok(Self { ca: ca.certificate, serving, admin, client_authorities, issuer })
     }
 
     /// Replaces the serving pair by one from files.
@@ -150,6 +201,14 @@ impl Pki {
     /// When the CA is not usable.
     pub(crate) fn client_verifier(&self) -> Result<Arc<dyn ClientCertVerifier>, PkiError> {
         verifier([self.ca.as_str(), &self.client_authorities])
+    }
+
+    /// Verifies client certificates by our CA alone.
+    ///
+    /// # Errors
+    /// When the CA is not usable.
+    pub(crate) fn own_verifier(&self) -> Result<Arc<dyn ClientCertVerifier>, PkiError> {
+        verifier([self.ca.as_str()])
     }
 
     /// The TLS settings of the listener: HTTP/2 and HTTP/1.1, client certificates on offer.
@@ -211,8 +270,8 @@ fn read_authorities(path: &Path) -> Result<String, PkiError> {
     Ok(text)
 }
 
-/// What a leaf certificate is for.
-enum Leaf<'a> {
+/// What a certificate of the server's own is for.
+enum Own<'a> {
     Server(&'a [String]),
     Admin,
 }
@@ -232,21 +291,21 @@ fn new_ca(now: Timestamp) -> Result<Pair, PkiError> {
     Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
 }
 
-fn issue(issuer: &Issuer<'_, KeyPair>, leaf: &Leaf<'_>, now: Timestamp) -> Result<Pair, PkiError> {
+fn issue(issuer: &Issuer<'_, KeyPair>, leaf: &Own<'_>, now: Timestamp) -> Result<Pair, PkiError> {
     let names = match leaf {
-        Leaf::Server(names) => names.to_vec(),
-        Leaf::Admin => Vec::new(),
+        Own::Server(names) => names.to_vec(),
+        Own::Admin => Vec::new(),
     };
     let mut params = CertificateParams::new(names).map_err(PkiError::Issue)?;
     validity(&mut params, now, 365.days());
     params.use_authority_key_identifier_extension = true;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     match leaf {
-        Leaf::Server(_) => {
+        Own::Server(_) => {
             params.distinguished_name.push(DnType::CommonName, "kcp-apiserver");
             params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         }
-        Leaf::Admin => {
+        Own::Admin => {
             params.distinguished_name.push(DnType::CommonName, "kcp-admin");
             params.distinguished_name.push(DnType::OrganizationName, MASTERS);
             params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];

@@ -4,7 +4,9 @@
 //! The registry knows the store and the catalog, and nothing of HTTP. Start at `create.rs`.
 
 mod admission;
+mod agents;
 mod answer;
+mod certificates;
 mod commit;
 mod conversion;
 mod convert;
@@ -21,6 +23,7 @@ mod list_rules;
 mod managed;
 mod owners;
 mod patch;
+mod placement;
 mod quota;
 mod read;
 mod request;

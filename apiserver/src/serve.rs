@@ -13,7 +13,6 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use machinery::ClusterName;
 use runtime::Tasks;
-use rustls::server::danger::ClientCertVerifier;
 use schema::Types;
 use store::Store;
 use store::cache::Cache;
@@ -21,7 +20,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, info_span, warn};
 
-use crate::auth::authn::{Authenticator, FrontProxy};
+use crate::auth::authn::{Authenticator, Authorities, FrontProxy};
 use crate::auth::authz::Authorizer;
 use crate::auth::bearer::Bearers;
 use crate::auth::oidc::{IssuerDocuments, Oidc, OidcOptionError, OidcOptions};
@@ -218,11 +217,13 @@ impl Builder {
         let background = Tasks::new();
         let registry = self.registry(&pki, address.port(), &background).await?;
         let ending = CancellationToken::new();
+        let own = pki.own_verifier()?;
+        let authorities = Authorities { all: verifier, own, objects: registry.cache().clone() };
         let app = Arc::new(App {
             catalog: registry.catalog().clone(),
             openapi: Arc::new(OpenApi::new(registry.types().clone())),
             registry: registry.clone(),
-            authenticator: self.authenticator(verifier, registry.bearers().clone())?,
+            authenticator: self.authenticator(authorities, registry.bearers().clone())?,
             issuer: self.issuer_pages(address.port()),
             metrics: Arc::new(Metrics::new()),
             discovery: Discovery::default(),
@@ -283,14 +284,14 @@ impl Builder {
             let made = registry.create_own(&own, Timestamp::now()).await;
             made.map_err(|error| StartError::Store(Box::new(error)))?;
         }
-        controllers::spawn(&registry, &self.housekeeping, background);
+        controllers::spawn(&registry, &pki.issuer, &self.housekeeping, background);
         Ok(registry)
     }
 
     /// What callers are known by.
     fn authenticator(
         &self,
-        certificates: Arc<dyn ClientCertVerifier>,
+        certificates: Authorities,
         bearers: Arc<Bearers>,
     ) -> Result<Authenticator, StartError> {
         let proxy = match &self.auth.front_proxies {

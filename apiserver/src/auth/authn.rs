@@ -19,8 +19,9 @@ use rustls_pki_types::{CertificateDer, UnixTime};
 use tracing::debug;
 
 use crate::auth::bearer::Bearers;
+use crate::auth::objects::Objects;
 use crate::auth::tokens::ACCOUNT_PREFIX;
-use crate::auth::{Place, UserInfo};
+use crate::auth::{Agent, Place, UserInfo};
 use crate::registry::{Error, Reason};
 
 pub(crate) use certificate::LateVerifier;
@@ -29,11 +30,22 @@ pub(crate) use front_proxy::{FrontProxy, unescape};
 /// Knows callers.
 #[derive(Debug)]
 pub(crate) struct Authenticator {
-    certificates: Arc<dyn ClientCertVerifier>,
+    certificates: Authorities,
     proxy: Option<FrontProxy>,
     bearers: Arc<Bearers>,
     /// Who gives no credentials, if that is allowed.
     anonymous: Option<Arc<UserInfo>>,
+}
+
+/// By whose authority clients are known.
+#[derive(Clone, Debug)]
+pub(crate) struct Authorities {
+    /// Any that is trusted.
+    pub(crate) all: Arc<dyn ClientCertVerifier>,
+    /// The server's own alone, by which agents are known.
+    pub(crate) own: Arc<dyn ClientCertVerifier>,
+    /// Where the SyncTargets of agents are looked up.
+    pub(crate) objects: Arc<dyn Objects>,
 }
 
 /// What a connection's TLS handshake says of the caller.
@@ -59,7 +71,7 @@ pub(crate) enum Peer {
 impl Authenticator {
     /// Certificates of clients are checked by `certificates`, tokens by `bearers`.
     pub(crate) fn new(
-        certificates: Arc<dyn ClientCertVerifier>,
+        certificates: Authorities,
         proxy: Option<FrontProxy>,
         bearers: Arc<Bearers>,
         anonymous: bool,
@@ -75,11 +87,17 @@ impl Authenticator {
         };
         let Some(subject) = certificate::subject(leaf) else { return Peer::Rejected };
         let now = UnixTime::now();
-        let client = self.certificates.verify_client_cert(leaf, others, now).is_ok();
+        let authority =
+            if subject.is_agent() { &self.certificates.own } else { &self.certificates.all };
+        let client = authority.verify_client_cert(leaf, others, now).is_ok();
         let proxy =
             self.proxy.as_ref().is_some_and(|proxy| proxy.trusts(&subject, leaf, others, now));
         // The name is what a client is known by.
-        let user = if client { subject.user() } else { None };
+        let user = match (client, subject.is_agent()) {
+            (false, _) => None,
+            (true, false) => subject.user(),
+            (true, true) => subject.agent(),
+        };
         if user.is_none() && !proxy {
             return Peer::Rejected;
         }
@@ -122,7 +140,7 @@ impl Authenticator {
                 if *proxy && let Some(user) = front_proxy::user(headers) {
                     return Ok(Arc::new(user));
                 }
-                if let Some(user) = user {
+                if let Some(user) = user.as_ref().filter(|user| self.is_current(user)) {
                     return Ok(user.clone());
                 }
                 rejected = true;
@@ -137,6 +155,15 @@ impl Authenticator {
         }
         let anonymous = self.anonymous.clone().filter(|_| !rejected);
         anonymous.ok_or_else(unauthorized)
+    }
+}
+
+impl Authenticator {
+    /// Whether an agent's SyncTarget is there still and takes the certificate; of others it is only
+    /// the certificate that counts.
+    fn is_current(&self, user: &UserInfo) -> bool {
+        let target = |agent: &Arc<Agent>| agent.target(&*self.certificates.objects);
+        user.agent.as_ref().is_none_or(|agent| target(agent).is_some())
     }
 }
 

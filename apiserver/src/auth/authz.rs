@@ -14,7 +14,8 @@ use store::cache::Cache;
 pub(crate) use attributes::{Attributes, is_public};
 
 use crate::auth::rbac::{Binding, Held, Missing, Policy, RoleKind, Rules};
-use crate::auth::{MASTERS, UserInfo};
+use crate::auth::rights::{self, Place, Right};
+use crate::auth::{Agent, MASTERS, UserInfo, operator};
 use crate::registry::{ClusterScope, Error, Reason};
 
 /// Decides who may do what, in every logical cluster.
@@ -42,6 +43,9 @@ pub(crate) enum Grant {
     /// The logical cluster does not exist, and the caller may make it. What comes of this must hold
     /// only as long as it doesn't exist, or belongs to the caller: see `Context::creating`.
     Creator,
+    /// The caller is the server's operator, or an agent, whose rights follow from what it is. On
+    /// what objects they may be used, the registry sees.
+    Own,
     /// A binding gives the caller a role that allows it.
     Bound {
         /// The binding.
@@ -79,9 +83,30 @@ impl Authorizer {
         if !is_known(user, scope) {
             return Decision::Deny(String::new());
         }
+        if let Some(agent) = &user.agent {
+            let right = self.right_of_agent(agent, scope, attributes);
+            if right != Right::None || agent.is_certified() {
+                return Decision::of_right(right != Right::None);
+            }
+        }
         if user.is_in(MASTERS) {
             return Decision::Allow(Grant::Always);
         }
+        if operator::is_operator(user)
+            && operator::right(scope, attributes) != operator::Right::None
+        {
+            return Decision::Allow(Grant::Own);
+        }
+        self.by_roles(user, scope, attributes)
+    }
+
+    /// What roles and bindings say alone.
+    pub(crate) fn by_roles(
+        &self,
+        user: &UserInfo,
+        scope: &ClusterScope,
+        attributes: &Attributes<'_>,
+    ) -> Decision {
         let ClusterScope::One(cluster) = scope else {
             return self.authorize_over_all(user, attributes);
         };
@@ -97,6 +122,32 @@ impl Authorizer {
             return Decision::Deny(String::new());
         }
         Decision::of(policy.allows(user, attributes))
+    }
+
+    /// What an agent may do, and with which objects.
+    pub(crate) fn right_of_agent(
+        &self,
+        agent: &Agent,
+        scope: &ClusterScope,
+        attributes: &Attributes<'_>,
+    ) -> Right {
+        let place = match scope {
+            ClusterScope::All => Place::All,
+            ClusterScope::One(cluster) if *cluster == agent.cluster => Place::Own,
+            ClusterScope::One(cluster) if self.serves(agent, cluster) => Place::Served,
+            ClusterScope::One(_) => Place::Foreign,
+        };
+        if agent.is_certified() {
+            rights::right(agent, place, attributes)
+        } else {
+            rights::right_to_begin(place, attributes)
+        }
+    }
+
+    /// Whether the SyncTarget of an agent serves a logical cluster other than its own.
+    fn serves(&self, agent: &Agent, cluster: &ClusterName) -> bool {
+        let target = agent.target(&*self.cache);
+        target.is_some_and(|target| target.serves(&*self.cache, cluster))
     }
 
     fn authorize_over_all(&self, user: &UserInfo, attributes: &Attributes<'_>) -> Decision {
@@ -128,7 +179,7 @@ impl Authorizer {
     /// Whether the caller may make a logical cluster: the verb `create` on `logicalclusters` in
     /// `root`. The server's own are made by the server alone.
     pub(crate) fn may_create(&self, user: &UserInfo, cluster: &ClusterName) -> bool {
-        if cluster.is_system() {
+        if cluster.is_system() || user.certified_agent().is_some() {
             return false;
         }
         let root = ClusterScope::One(ClusterName::root());
@@ -234,6 +285,10 @@ impl Decision {
         }
     }
 
+    fn of_right(allowed: bool) -> Self {
+        if allowed { Self::Allow(Grant::Own) } else { Self::Deny(String::new()) }
+    }
+
     /// Whether it may be done.
     pub(crate) fn is_allowed(&self) -> bool {
         matches!(self, Self::Allow(_))
@@ -243,6 +298,7 @@ impl Decision {
     pub(crate) fn reason(&self) -> String {
         match self {
             Self::Allow(Grant::Always) => String::new(),
+            Self::Allow(Grant::Own) => "the caller's identity gives the right".to_owned(),
             Self::Allow(Grant::Creator) => "the caller may create the logical cluster".to_owned(),
             Self::Allow(Grant::Bound { binding, subject }) => {
                 format!("RBAC: allowed by {}", binding.described(*subject))

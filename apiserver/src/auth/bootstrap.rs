@@ -2,16 +2,20 @@
 //! itself, as agents do (upstream: cluster-bootstrap).
 //!
 //! Invariants: such a token is known in its own logical cluster alone; its name and groups can only
-//! be those of bootstrappers.
+//! be those of bootstrappers. A token that names a SyncTarget of its logical cluster, by name and
+//! UID, and that expires, lets its bearer ask for the certificate of that SyncTarget's agent.
 
+use std::sync::Arc;
+
+use contract::{BOOTSTRAP_TARGET_NAME, BOOTSTRAP_TARGET_UID};
 use jiff::Timestamp;
 use machinery::ClusterName;
 use machinery::meta::get_str;
 use serde_json::Value;
 
-use crate::auth::UserInfo;
 use crate::auth::objects::{Objects, secret_entry};
 use crate::auth::recent::{digest, same};
+use crate::auth::{Agent, Credential, UserInfo};
 
 /// The group of all of them.
 const GROUP: &str = "system:bootstrappers";
@@ -45,10 +49,14 @@ pub(super) fn identify(
         return None;
     }
     let groups = groups(&entry("auth-extra-groups"))?;
+    let target = (entry(BOOTSTRAP_TARGET_NAME), entry(BOOTSTRAP_TARGET_UID));
+    let agent = Agent::new(cluster.clone(), &target.0, &target.1, Credential::Bootstrap);
+    let bound = !entry("expiration").is_empty() && agent.target(objects).is_some();
     let user = UserInfo {
         name: format!("system:bootstrap:{id}"),
         groups,
         home: Some(cluster.clone()),
+        agent: bound.then(|| Arc::new(agent)),
         ..UserInfo::default()
     };
     Some(user.authenticated())

@@ -110,7 +110,8 @@ impl Registry {
 /// Whether an authorizer's decisions depend on a record.
 fn decides_access(key: &Key) -> bool {
     let part = key.resource_part();
-    part == "core.kcp.io/logicalclusters" || part.starts_with("rbac.authorization.k8s.io/")
+    matches!(part, "core.kcp.io/logicalclusters" | "workload.kcp.io/synctargets")
+        || part.starts_with("rbac.authorization.k8s.io/")
 }
 
 /// The stored bytes of an object without their version, for comparing with new ones.

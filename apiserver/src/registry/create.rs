@@ -63,6 +63,7 @@ impl Registry {
     ) -> Result<Written, Error> {
         let resource = &target.resource;
         check_namespace(target, &mut decoded)?;
+        self.check_agent_create(ctx, target, &decoded)?;
         dedup_owners(ctx, &mut decoded, false);
         let version = get_str(&decoded, &["metadata", "resourceVersion"]).unwrap_or_default();
         if !matches!(version, "" | "0") {
@@ -217,7 +218,9 @@ impl Registry {
             clear_status(resource, &typing, &mut object);
         }
         strategy.prepare_create(&mut object, ctx);
+        self.approve_agent(ctx, target, &mut object);
         self.check_escalation(ctx, target, None, &object)?;
+        self.check_placement(ctx, target, None, &object)?;
         let name = get_str(&object, &["metadata", "name"]).unwrap_or_default().to_owned();
         let mut problems = judge_new(resource, strategy, &object);
         problems.extend(typing.validate(&object, None, ""));
@@ -225,6 +228,7 @@ impl Registry {
             let kind = strategy::judged_kind(resource, &kind);
             return Err(Error::invalid(&kind, &name, &problems));
         }
+        self.check_request(ctx, target, None, &object)?;
         strategy.warnings(&object, None).into_iter().for_each(|warning| ctx.warn(warning));
         Ok((name, object))
     }

@@ -6,6 +6,7 @@ use schema::resource::Deletion;
 use serde_json::json;
 use store::cache::Object;
 
+use super::agents::hidden;
 use super::commit::{Lost, TRIES, Write};
 use super::create::contended;
 use super::guard::{Guard, is_stored};
@@ -43,7 +44,9 @@ impl Registry {
         self.consistent().await?;
         for _ in 0..TRIES {
             let slot = self.cache.slot(&key);
-            let current = self.present(target, &cluster, &key, &slot)?;
+            let current = self.present(target, &cluster, &key, &slot);
+            let current = current.map_err(|error| hidden(ctx, target, error))?;
+            self.check_agent_touch(ctx, target, "delete", Some(current))?;
             self.check_preconditions(target, current, &options)?;
             self.check_unused(target, current)?;
             let view = self.view(&self.lens(target), current.clone()).await?;

@@ -25,7 +25,7 @@ impl Registry {
     /// 404 when it, or its logical cluster, is not there.
     pub async fn get(
         &self,
-        _ctx: &Context,
+        ctx: &Context,
         target: &Target,
         resource_version: &str,
     ) -> Result<View, Error> {
@@ -37,9 +37,12 @@ impl Registry {
         }
         let key = Self::object_key(target, cluster, &target.name);
         let shared = || self.cache.get(&definitions::fallback(target)?);
-        match self.cache.get(&key).or_else(shared) {
+        let found = self.cache.get(&key).or_else(shared);
+        self.check_agent_get(ctx, target, found.as_deref())?;
+        match found {
             Some(object) => {
                 let view = self.view(&self.lens(target), object).await?;
+                let view = Self::view_for(ctx, target, view)?;
                 match self.scale_paths(target)? {
                     Some(paths) => self.scale_view(&paths, view),
                     None => Ok(view),
@@ -67,6 +70,9 @@ impl Registry {
         check_list(&options)?;
         let resource = target.resource.clone();
         let selection = Selection::new(options.labels.clone(), options.fields.clone(), resource)?;
+        let pinned = selection.name();
+        let reach = self.check_agent_list(ctx, target, &options.labels, "list", pinned)?;
+        let selection = selection.within(reach);
         let prefix = Self::prefix(target);
         let limit = options.limit;
         if options.continue_token.is_empty() {

@@ -8,6 +8,7 @@ use schema::resource::ResourceDef;
 use serde_json::Value;
 use store::cache::{Event, Filter, Object};
 
+use super::agents::Reach;
 use crate::registry::{Error, Registry, conversion};
 
 /// The objects that a list or a watch is about.
@@ -18,6 +19,8 @@ pub(super) struct Selection {
     resource: Arc<ResourceDef>,
     /// Whether a field is asked for that only the body has.
     parses: bool,
+    /// The logical clusters of which an agent sees objects, unless it is none that asks.
+    reach: Option<Arc<Reach>>,
 }
 
 /// Upstream has other words for kinds that have no fields of their own to be selected by.
@@ -52,11 +55,16 @@ impl Selection {
             }
             parses = true;
         }
-        Ok(Self { labels, fields, resource, parses })
+        Ok(Self { labels, fields, resource, parses, reach: None })
+    }
+
+    /// The same of the logical clusters that an agent sees.
+    pub(super) fn within(self, reach: Option<Arc<Reach>>) -> Self {
+        Self { reach, ..self }
     }
 
     pub(super) fn is_everything(&self) -> bool {
-        self.labels.is_empty() && self.fields.is_empty()
+        self.labels.is_empty() && self.fields.is_empty() && self.reach.is_none()
     }
 
     /// The one name that can be selected, if the selector says so.
@@ -65,10 +73,12 @@ impl Selection {
     }
 
     pub(super) fn matches(&self, object: &Object) -> bool {
-        self.matches_header(object) && (!self.parses || self.matches_body(object))
+        self.matches_header(object)
+            && (!self.parses || self.matches_body(object))
+            && self.reach.as_ref().is_none_or(|reach| reach.contains(&object.key.object().cluster))
     }
 
-    /// What can be told without parsing.
+    /// What can be told without parsing, and without looking at anything else.
     fn matches_header(&self, object: &Object) -> bool {
         let header = &object.header;
         self.labels.matches(|key| header.label(key))

@@ -3,6 +3,7 @@
 //! A strategy sees whole objects and knows neither the store nor HTTP. Kinds without one here
 //! follow their schema alone.
 
+mod certificate;
 mod check;
 mod condition;
 mod config;
@@ -40,6 +41,10 @@ pub(super) trait Strategy: fmt::Debug + Send + Sync {
 
     /// Restores what an update through the main endpoint may not change.
     fn prepare_update(&self, _new: &mut Value, _old: &Value) {}
+
+    /// Completes a change that is made through a subresource, and restores what that may not
+    /// change.
+    fn prepare_part(&self, _part: &str, _new: &mut Value, _old: &Value, _ctx: &Context) {}
 
     /// What is wrong with an object, new or changed.
     fn validate(&self, _object: &Value) -> Vec<FieldError> {
@@ -124,6 +129,7 @@ pub(super) fn of(resource: &ResourceDef) -> &'static dyn Strategy {
         ("events.k8s.io", "events") => &event::Events,
         ("", "limitranges") => &limits::LimitRanges,
         ("", "resourcequotas") => &quota::ResourceQuotas,
+        ("certificates.k8s.io", "certificatesigningrequests") => &certificate::Requests,
         ("coordination.k8s.io", "leases") => &lease::Leases,
         ("flowcontrol.apiserver.k8s.io", "flowschemas") => &flow_schema::FlowSchemas,
         ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations") => &flow::PriorityLevels,

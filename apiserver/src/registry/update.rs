@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use store::cache::Object;
 
 use super::admission::Admission;
+use super::agents::hidden;
 use super::commit::{Lost, TRIES, Write, parse};
 use super::create::{check_namespace, contended};
 use super::guard::{Guard, is_stored};
@@ -109,6 +110,22 @@ impl Registry {
         tracking: Tracking<'_>,
         change: impl Fn(&Value) -> Result<Value, Error>,
     ) -> Result<Written, Error> {
+        let changed = self.transformed(ctx, target, endpoint, dry_run, locked, tracking, change);
+        let written = changed.await.map_err(|error| hidden(ctx, endpoint.0, error))?;
+        Self::written_for(ctx, target, written)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "those of a write, and the endpoint")]
+    async fn transformed(
+        &self,
+        ctx: &Context,
+        target: &Target,
+        endpoint: Endpoint<'_>,
+        dry_run: bool,
+        locked: bool,
+        tracking: Tracking<'_>,
+        change: impl Fn(&Value) -> Result<Value, Error>,
+    ) -> Result<Written, Error> {
         let cluster = Self::cluster(target)?.clone();
         let key = Self::object_key(target, &cluster, &target.name);
         let resource = Self::group_resource(&target.resource);
@@ -117,8 +134,10 @@ impl Registry {
             let slot = self.cache.slot(&key);
             self.check_entry(ctx, &cluster)?;
             let current = self.present(target, &cluster, &key, &slot)?;
+            self.check_agent_touch(ctx, endpoint.0, "patch", Some(current))?;
             let old = self.in_version(target, current).await?;
             let new = change(&old)?;
+            self.check_agent_change(ctx, endpoint.0, &old, &new)?;
             let mut admission = self.admission(ctx, endpoint.0, Operation::Update, dry_run);
             let mut tracking = tracking;
             let mut new = new;
@@ -242,9 +261,12 @@ impl Registry {
         merge_subresource(target, old, &mut new);
         if target.subresource.is_empty() {
             strategy.prepare_update(&mut new, old);
+        } else {
+            strategy.prepare_part(&target.subresource, &mut new, old, ctx);
         }
         grow(resource, old, &mut new);
         self.check_escalation(ctx, target, Some(old), &new)?;
+        self.check_placement(ctx, target, Some(old), &new)?;
         let path = FieldPath::root("metadata");
         let rule = strategy::name_rule(resource.name_rule);
         let mut problems =
@@ -258,6 +280,7 @@ impl Registry {
             let kind = strategy::judged_kind(resource, &kind);
             return Err(Error::invalid(&kind, &target.name, &problems));
         }
+        self.check_request(ctx, target, Some(old), &new)?;
         strategy.warnings(&new, Some(old)).into_iter().for_each(|warning| ctx.warn(warning));
         self.check_versions_kept(target, old, &new)?;
         if let Some((endpoint, mut admission)) = admission {

@@ -6,6 +6,7 @@
 //! - Whatever begins ends by its time-out.
 
 mod clock;
+mod standing;
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -30,6 +31,7 @@ use crate::registry::{
     WatchItem,
 };
 use clock::{Clock, Tick};
+use standing::Standing;
 
 /// Shortest default time-out in seconds; a random part of as much again is added (upstream's
 /// `--min-request-timeout`).
@@ -69,6 +71,8 @@ struct Run {
     clock: Clock,
     /// Set when nothing more comes.
     over: bool,
+    /// What the watch rests on beside what it shows.
+    standing: Option<Standing>,
 }
 
 /// A change whose object is being converted. What comes after it waits.
@@ -86,13 +90,16 @@ impl Registry {
     /// that history has lost is an `ERROR` event in the stream.
     pub async fn watch(
         self: &Arc<Self>,
-        _ctx: &Context,
+        ctx: &Context,
         target: &Target,
         options: ListOptions,
     ) -> Result<Watch, Error> {
         let begin = self.begin(&options)?;
         let resource = target.resource.clone();
         let selection = Selection::new(options.labels.clone(), options.fields.clone(), resource)?;
+        let pinned = selection.name();
+        let reach = self.check_agent_list(ctx, target, &options.labels, "watch", pinned)?;
+        let selection = selection.within(reach);
         let lifetime = match self.lifetime(&target.cluster) {
             Ok(lifetime) => lifetime,
             Err(_) => {
@@ -113,6 +120,11 @@ impl Registry {
         if let Some(lifetime) = &lifetime {
             scopes.push(lifetime.scope());
             filter = Some(lifetime.filter(filter));
+        }
+        let standing = Standing::of(ctx, target);
+        if let Some(standing) = &standing {
+            scopes.push(Scope::Key(standing.key.clone()));
+            filter = filter.map(|filter| standing.beside(filter));
         }
         let mut initial = VecDeque::new();
         let mut mark = None;
@@ -155,6 +167,11 @@ impl Registry {
             }
         };
         self.check_alive(lifetime.as_ref())?;
+        // What came between the request's authentication and the subscription counts, too.
+        let length = match &standing {
+            Some(standing) => timeout(options.timeout_seconds).min(standing.left(self, ctx)?),
+            None => timeout(options.timeout_seconds),
+        };
         let stored_only = wildcard && !of_namespaces;
         let lens = self.lens(target);
         if lens.kind().is_some() {
@@ -172,7 +189,8 @@ impl Registry {
             stored_only,
             lifetime,
             pending: None,
-            clock: Clock::new(Instant::now(), timeout(options.timeout_seconds), options.bookmarks),
+            clock: Clock::new(Instant::now(), length, options.bookmarks),
+            standing,
             over: false,
         };
         Ok(run.boxed())
@@ -312,6 +330,14 @@ impl Run {
 
     /// The event as this watcher sees it, if it does and nothing is pending.
     fn change(&mut self, event: &Arc<Event>) -> Option<WatchItem> {
+        if let Some(standing) = &self.standing
+            && standing.key == event.key
+        {
+            return match standing.check(&self.registry) {
+                Ok(()) => None,
+                Err(error) => Some(self.failed(error)),
+            };
+        }
         if !self.prefix.contains(&event.key) {
             if let Some(lifetime) = &self.lifetime {
                 self.over = lifetime.ends_with(event);

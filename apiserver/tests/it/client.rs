@@ -149,8 +149,20 @@ impl Hub {
         holder: Option<&Self>,
         protocol: &[u8],
     ) -> TlsStream<TcpStream> {
-        let ca = pem(self.running.kubeconfig(), "certificate-authority-data");
+        let (address, ca) = self.current().await;
         let holder = holder.map(|holder| holder.running.kubeconfig());
+        connect(address, &ca, holder, protocol).await
+    }
+
+    /// A TLS connection over HTTP/2 with a certificate and its key as PEM, or without one.
+    pub(crate) async fn connect_as(&self, pair: Option<&(String, String)>) -> TlsStream<TcpStream> {
+        let (address, ca) = self.current().await;
+        connect_by(address, &ca, pair, b"h2").await
+    }
+
+    /// The server of the next connection, once it has what was written so far, and its authority.
+    async fn current(&self) -> (SocketAddr, Vec<u8>) {
+        let ca = pem(self.running.kubeconfig(), "certificate-authority-data");
         let address = self.next_address();
         if !self.others.is_empty() {
             // What admits a write follows the store, as in every server of several, some
@@ -159,7 +171,7 @@ impl Hub {
             let read = ask_over(stream, &Ask::get("/api/v1/namespaces/default")).await;
             assert_eq!(read.status, StatusCode::OK, "{read:?}");
         }
-        connect(address, &ca, holder, protocol).await
+        (address, ca)
     }
 
     /// One request on a connection of its own, over HTTP/2.

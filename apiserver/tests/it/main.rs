@@ -6,7 +6,9 @@
 
 mod access;
 mod admission;
+mod agents;
 mod apply;
+mod certificates;
 mod client;
 mod clusters;
 mod conversion;
@@ -22,6 +24,7 @@ mod mutation;
 mod objects;
 mod oidc;
 mod openapi;
+mod placement;
 mod program;
 mod public;
 mod quota;
@@ -29,3 +32,4 @@ mod token_secrets;
 mod transfer;
 mod types;
 mod webhooks;
+mod yard;

@@ -35,7 +35,7 @@ fn all_pass(run: &Run, kubeconfig: &Path, specs: &str, count: usize) -> Result<(
 fn our_server_passes_the_first_part() {
     scenario("our_server_passes_the_first_part", &NEEDS, |run| {
         let mut hub = Hub::start(run, "hub")?;
-        all_pass(run, &hub.kubeconfig(), FIRST_PART, 38)?;
+        all_pass(run, &hub.kubeconfig(), FIRST_PART, 39)?;
         hub.terminate()
     });
 }
@@ -82,7 +82,7 @@ fn a_real_kube_apiserver_passes_the_first_part() {
     needs.extend([Tool::Etcd, Tool::KubeApiserver].map(Need::Tool));
     scenario("a_real_kube_apiserver_passes_the_first_part", &needs, |run| {
         let plane = ControlPlane::start(run, "plane", control_plane::Options::default())?;
-        all_pass(run, plane.kubeconfig(), FIRST_PART, 38)?;
+        all_pass(run, plane.kubeconfig(), FIRST_PART, 39)?;
         plane.stop()
     });
 }

@@ -1,6 +1,7 @@
 //! Cells that are computed, named in `data/resources.json` and `data/known-resources.json`.
 
 mod admission;
+mod certificate;
 mod event;
 mod network;
 mod pod;
@@ -54,6 +55,10 @@ pub enum Function {
     SubjectGroups,
     /// The ServiceAccounts among them, as `namespace/name`.
     SubjectAccounts,
+    /// How long a certificate is to live, as `30d`.
+    RequestedDuration,
+    /// How far a request for a certificate has come, as `Approved,Issued`.
+    RequestCondition,
     /// How many of a pod's containers are ready, sidecars among them, as `1/2`.
     PodReady,
     /// A pod's state in one word, as `Running`, `CrashLoopBackOff` or `Init:1/2`.
@@ -192,6 +197,8 @@ impl Function {
             Self::SubjectUsers => rbac::subjects(object, "User"),
             Self::SubjectGroups => rbac::subjects(object, "Group"),
             Self::SubjectAccounts => rbac::subjects(object, "ServiceAccount"),
+            Self::RequestedDuration => certificate::duration(object),
+            Self::RequestCondition => certificate::condition(object),
             _ => return None,
         })
     }

@@ -55,7 +55,7 @@ pub(super) fn user(headers: &HeaderMap) -> Option<UserInfo> {
         }
     }
     let uid = first(headers, UID).unwrap_or_default();
-    let user = UserInfo { name, uid, groups: groups.collect(), extra, home: None };
+    let user = UserInfo { name, uid, groups: groups.collect(), extra, ..UserInfo::default() };
     Some(user.authenticated())
 }
 

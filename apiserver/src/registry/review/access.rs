@@ -119,6 +119,7 @@ fn subject(review: &Value, cluster: &machinery::ClusterName) -> UserInfo {
         groups,
         extra: extra.collect::<BTreeMap<_, _>>(),
         home: Some(cluster.clone()),
+        agent: None,
     }
 }
 

@@ -1,0 +1,416 @@
+//! Agents meet objects: what `auth/agent/rights.rs` allows under a condition on the object is held to
+//! that here.
+//!
+//! # Guarantees
+//! - A write is judged on the stored object that it changes, within the write itself; whether the
+//!   agent may touch that object is asked before its patch is tried, so that no patch tells what is
+//!   in an object of others.
+//! - What an agent may not see, and what is not there, is refused alike.
+//! - A list or watch over all logical clusters holds those that the SyncTarget serves.
+
+use std::sync::Arc;
+
+use contract::{AGENT_SIGNER, SYNC_TARGET_LABEL, YIELD, YIELD_REPLICAS, lease_name};
+use machinery::meta::{get, get_str, remove, set};
+use machinery::selector::{LabelOperator, LabelSelector};
+use machinery::{ClusterName, GroupResource};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use store::cache::{Cache, Object};
+use store::{Key, Revision};
+
+use super::managed::MANAGED_FIELDS;
+use super::scale::SCALE;
+use crate::auth::authz::Attributes;
+use crate::auth::rights::Right;
+use crate::auth::targets::{self, SyncTarget, sync_targets};
+use crate::auth::{Agent, operator};
+use crate::registry::{ClusterScope, Context, Error, Reason, Registry, Target, View, Written};
+
+/// Holds what somebody last applied, whole.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// The logical clusters whose objects an agent sees in a list or watch, as of now.
+pub(super) struct Reach {
+    cache: Arc<Cache>,
+    agent: Arc<Agent>,
+    key: Key,
+    /// The SyncTarget as it was read last: it is read once for each of its revisions.
+    read: Mutex<Option<(Revision, Option<SyncTarget>)>>,
+}
+
+/// The attributes of a request for a target.
+pub(super) fn attributes<'a>(target: &'a Target, verb: &'a str) -> Attributes<'a> {
+    Attributes::Resource {
+        verb,
+        group: &target.resource.group,
+        resource: &target.resource.plural,
+        name: &target.name,
+        subresource: &target.subresource,
+        namespace: &target.namespace,
+    }
+}
+
+impl Registry {
+    /// The agent that asks, and its right; `None` where the caller's rights come from elsewhere.
+    fn agent_right<'c>(
+        &self,
+        ctx: &'c Context,
+        target: &Target,
+        verb: &str,
+    ) -> Option<(&'c Arc<Agent>, Right)> {
+        let agent = ctx.user.agent.as_ref()?;
+        let asked = attributes(target, verb);
+        let right = self.authorizer.right_of_agent(agent, &target.cluster, &asked);
+        (agent.is_certified() || right != Right::None).then_some((agent, right))
+    }
+
+    /// Refuses an agent that may not get the object; `None` stands for one that is not there.
+    pub(super) fn check_agent_get(
+        &self,
+        ctx: &Context,
+        target: &Target,
+        object: Option<&Object>,
+    ) -> Result<(), Error> {
+        let Some((agent, right)) = self.agent_right(ctx, target, "get") else { return Ok(()) };
+        let may = match right {
+            Right::None => false,
+            // It knows what these are called, so that it may know that they are missing.
+            Right::Whole | Right::Leased => true,
+            Right::Assigned => object.is_some_and(|object| carries(agent, object)),
+            Right::Recorded => object.is_none_or(|object| is_recorded(agent, object)),
+            Right::Requested => object.is_none_or(|object| is_requested(ctx, object)),
+        };
+        if may { Ok(()) } else { Err(refused(target, "it is not assigned to the agent")) }
+    }
+
+    /// Refuses an agent that asks for more than is its own in a list or watch. Over several logical
+    /// clusters, or one that is not its own, what it sees is limited by what is returned.
+    pub(super) fn check_agent_list(
+        &self,
+        ctx: &Context,
+        target: &Target,
+        labels: &LabelSelector,
+        verb: &str,
+        pinned: Option<&str>,
+    ) -> Result<Option<Arc<Reach>>, Error> {
+        let named;
+        let named = match pinned {
+            Some(name) if target.name.is_empty() => {
+                named = Target { name: name.into(), ..target.clone() };
+                &named
+            }
+            _ => target,
+        };
+        let Some((agent, right)) = self.agent_right(ctx, named, verb) else { return Ok(None) };
+        match right {
+            Right::Assigned if !requires(labels, &agent.state_label) => {
+                let label = &agent.state_label;
+                return Err(refused(target, &format!("agents must require the label {label}")));
+            }
+            Right::Recorded if labels.exact(SYNC_TARGET_LABEL) != Some(&*agent.uid) => {
+                let uid = &agent.uid;
+                let why = format!("agents must require the label {SYNC_TARGET_LABEL}={uid}");
+                return Err(refused(target, &why));
+            }
+            Right::Assigned | Right::Recorded | Right::Leased => {}
+            Right::None | Right::Whole | Right::Requested => {
+                return Err(refused(target, "agents may not"));
+            }
+        }
+        let own = |scope: &ClusterScope| *scope == ClusterScope::One(agent.cluster.clone());
+        let reach = || Arc::new(Reach::new(self.cache.clone(), agent.clone()));
+        Ok((!own(&target.cluster)).then(reach))
+    }
+
+    /// Refuses what an agent may not create.
+    pub(super) fn check_agent_create(
+        &self,
+        ctx: &Context,
+        target: &Target,
+        object: &Value,
+    ) -> Result<(), Error> {
+        let Some((agent, right)) = self.agent_right(ctx, target, "create") else { return Ok(()) };
+        let name = get_str(object, &["metadata", "name"]).unwrap_or_default();
+        let may = match right {
+            Right::None | Right::Assigned => false,
+            Right::Whole => true,
+            Right::Recorded => {
+                get_str(object, &["metadata", "labels", SYNC_TARGET_LABEL]) == Some(&*agent.uid)
+            }
+            Right::Requested => get_str(object, &["spec", "signerName"]) == Some(AGENT_SIGNER),
+            Right::Leased => name == lease_name(&agent.uid),
+        };
+        if may && !marks_others(agent, object) {
+            return Ok(());
+        }
+        Err(refused(target, "agents may not create it"))
+    }
+
+    /// Refuses an agent that may not change or delete the stored object at all. It comes before the
+    /// change is tried.
+    pub(super) fn check_agent_touch(
+        &self,
+        ctx: &Context,
+        target: &Target,
+        verb: &str,
+        object: Option<&Object>,
+    ) -> Result<(), Error> {
+        let Some((agent, right)) = self.agent_right(ctx, target, verb) else { return Ok(()) };
+        let may = match right {
+            Right::None | Right::Requested => false,
+            Right::Whole | Right::Leased => true,
+            Right::Assigned => object.is_some_and(|object| carries(agent, object)),
+            Right::Recorded => object.is_none_or(|object| is_recorded(agent, object)),
+        };
+        if may { Ok(()) } else { Err(refused(target, "it is not assigned to the agent")) }
+    }
+
+    /// Refuses a change that an agent, or the operator, may not make of an object that it may touch.
+    /// The change is theirs alone: webhooks come later.
+    pub(super) fn check_agent_change(
+        &self,
+        ctx: &Context,
+        target: &Target,
+        old: &Value,
+        new: &Value,
+    ) -> Result<(), Error> {
+        let Some((agent, right)) = self.agent_right(ctx, target, "patch") else {
+            return self.check_operator_change(ctx, target, old, new);
+        };
+        let may = match right {
+            Right::None | Right::Requested => false,
+            Right::Leased => !marks_differ(agent, old, new),
+            Right::Whole => {
+                let path = ["status", "credentialsNotBefore"];
+                get(old, &path) == get(new, &path)
+            }
+            Right::Recorded => {
+                let path = ["metadata", "labels", SYNC_TARGET_LABEL];
+                let kept = get_str(new, &path) == Some(&*agent.uid);
+                // A body for the status may leave the metadata out, which then stays.
+                !target.subresource.is_empty() || (kept && !marks_differ(agent, old, new))
+            }
+            Right::Assigned => match &*target.subresource {
+                "" => without_marks(agent, old) == without_marks(agent, new),
+                SCALE => yields_replicas(old),
+                "status" => self.writes_status_alone(target, agent, old, new),
+                _ => false,
+            },
+        };
+        if may { Ok(()) } else { Err(refused(target, "agents may not change this of it")) }
+    }
+
+    /// Whether a write of a status leaves alone what else that subresource may write.
+    #[expect(clippy::unused_self, reason = "as the others that judge a change")]
+    fn writes_status_alone(
+        &self,
+        target: &Target,
+        agent: &Agent,
+        old: &Value,
+        new: &Value,
+    ) -> bool {
+        let subresource = target.resource.subresource(&target.subresource);
+        let writes = subresource.map_or(&[][..], |subresource| &subresource.writes);
+        let others = writes.iter().filter(|field| &***field != "status");
+        let (old, new) = (without_marks(agent, old), without_marks(agent, new));
+        { others }.all(|field| get(&old, &[field]) == get(&new, &[field]))
+    }
+
+    /// The operator changes marks, where no role gives it more.
+    fn check_operator_change(
+        &self,
+        ctx: &Context,
+        target: &Target,
+        old: &Value,
+        new: &Value,
+    ) -> Result<(), Error> {
+        if ctx.inside || !operator::is_operator(&ctx.user) {
+            return Ok(());
+        }
+        let asked = attributes(target, "patch");
+        if operator::right(&target.cluster, &asked) != operator::Right::Marks
+            || self.authorizer.by_roles(&ctx.user, &target.cluster, &asked).is_allowed()
+            || unmarked(old) == unmarked(new)
+        {
+            return Ok(());
+        }
+        let why = "the operator may change state labels and finalizers of SyncTargets alone";
+        Err(refused(target, why))
+    }
+
+    /// A written object as its writer may see it.
+    pub(super) fn written_for(
+        ctx: &Context,
+        target: &Target,
+        written: Written,
+    ) -> Result<Written, Error> {
+        let view = Self::view_for(ctx, target, written.view)?;
+        Ok(Written { view, ..written })
+    }
+
+    /// An object as its reader may see it: an agent sees no kubeconfig of its SyncTarget.
+    pub(super) fn view_for(ctx: &Context, target: &Target, view: View) -> Result<View, Error> {
+        let of_targets = Self::group_resource(&target.resource) == sync_targets();
+        if ctx.user.agent.is_none() || !of_targets {
+            return Ok(view);
+        }
+        let mut value: Value = serde_json::from_slice(&view.json).map_err(Error::internal)?;
+        remove(&mut value, &["spec", "kubeconfig"]);
+        remove(&mut value, &["metadata", "annotations", LAST_APPLIED]);
+        let json = serde_json::to_vec(&value).map_err(Error::internal)?;
+        Ok(View { json: json.into(), ..view })
+    }
+}
+
+/// The one answer to what is not an agent's business.
+fn refused(target: &Target, why: &str) -> Error {
+    let resource: GroupResource = Registry::group_resource(&target.resource);
+    Error::forbidden(&resource, &target.name, why)
+}
+
+/// What a missing object is to an agent: as one that is there and not its own.
+pub(super) fn hidden(ctx: &Context, target: &Target, error: Error) -> Error {
+    if ctx.user.certified_agent().is_some() && error.reason() == Reason::NotFound {
+        return refused(target, "it is not assigned to the agent");
+    }
+    error
+}
+
+/// Whether an object is assigned to the agent's SyncTarget, or may be held by it.
+fn carries(agent: &Agent, object: &Object) -> bool {
+    let header = &object.header;
+    header.label(&agent.state_label).is_some() || header.finalizers.contains(&agent.finalizer)
+}
+
+fn is_recorded(agent: &Agent, object: &Object) -> bool {
+    object.header.label(SYNC_TARGET_LABEL) == Some(&*agent.uid)
+}
+
+fn is_requested(ctx: &Context, object: &Object) -> bool {
+    let value = serde_json::from_slice::<Value>(&object.json()).unwrap_or_default();
+    get_str(&value, &["spec", "username"]) == Some(&*ctx.user.name)
+}
+
+/// Whether a selector leaves only objects that have a label.
+fn requires(labels: &LabelSelector, key: &str) -> bool {
+    labels.requirements().iter().any(|requirement| {
+        let has = matches!(
+            requirement.operator,
+            LabelOperator::Exists | LabelOperator::Equals | LabelOperator::In
+        );
+        *requirement.key == *key && has
+    })
+}
+
+/// An object without what an agent may change of it, and what the server keeps of writes.
+fn without_marks(agent: &Agent, object: &Value) -> Value {
+    let mut rest = object.clone();
+    remove(&mut rest, &["metadata", "labels", &agent.state_label]);
+    keep_finalizers(&mut rest, |finalizer| *finalizer != *agent.finalizer);
+    settled(rest)
+}
+
+/// An object without any marks of SyncTargets.
+fn unmarked(object: &Value) -> Value {
+    let mut rest = object.clone();
+    if let Some(Value::Object(labels)) = rest.pointer_mut("/metadata/labels") {
+        labels.retain(|key, _| contract::target_of_state_label(key).is_none());
+    }
+    keep_finalizers(&mut rest, |finalizer| contract::target_of_finalizer(finalizer).is_none());
+    settled(rest)
+}
+
+fn keep_finalizers(object: &mut Value, keep: impl Fn(&str) -> bool) {
+    if let Some(Value::Array(finalizers)) = object.pointer_mut("/metadata/finalizers") {
+        finalizers.retain(|finalizer| finalizer.as_str().is_none_or(&keep));
+    }
+}
+
+/// An object without what the server keeps of writes; nothing is as good as an empty list or map.
+fn settled(mut object: Value) -> Value {
+    remove(&mut object, &MANAGED_FIELDS);
+    for field in ["labels", "finalizers"] {
+        let path = ["metadata", field];
+        let empty = match get(&object, &path) {
+            Some(Value::Object(members)) => members.is_empty(),
+            Some(Value::Array(items)) => items.is_empty(),
+            _ => false,
+        };
+        if empty {
+            remove(&mut object, &path);
+        }
+    }
+    object
+}
+
+/// Whether a new object has marks of other SyncTargets than the agent's, or says where it belongs.
+fn marks_others(agent: &Agent, object: &Value) -> bool {
+    let mut nothing = json!({});
+    if let Some(kind) = get(object, &["metadata", "name"]) {
+        set(&mut nothing, &["metadata", "name"], kind.clone());
+    }
+    marks_differ(agent, &nothing, object)
+}
+
+/// Whether marks other than the agent's own differ between two objects.
+fn marks_differ(agent: &Agent, old: &Value, new: &Value) -> bool {
+    marks(agent, old) != marks(agent, new)
+}
+
+/// The marks of an object that are not the agent's own: labels and finalizers.
+fn marks<'o>(agent: &Agent, object: &'o Value) -> (Vec<(&'o str, &'o Value)>, Vec<&'o str>) {
+    let labels = get(object, &["metadata", "labels"]).and_then(Value::as_object);
+    let labels = labels.into_iter().flatten().map(|(key, value)| (key.as_str(), value));
+    let is_mark = |key: &str| {
+        let state = contract::target_of_state_label(key).is_some() && *key != *agent.state_label;
+        state || key == contract::INTENT_LABEL
+    };
+    let labels = labels.filter(|(key, _)| is_mark(key)).collect();
+    let finalizers = get(object, &["metadata", "finalizers"]).and_then(Value::as_array);
+    let finalizers = finalizers.into_iter().flatten().filter_map(Value::as_str);
+    let other = |finalizer: &&str| {
+        contract::target_of_finalizer(finalizer).is_some() && **finalizer != *agent.finalizer
+    };
+    (labels, finalizers.filter(other).collect())
+}
+
+fn yields_replicas(object: &Value) -> bool {
+    ["annotations", "labels"]
+        .iter()
+        .any(|place| get_str(object, &["metadata", place, YIELD]) == Some(YIELD_REPLICAS))
+}
+
+// === impl Reach ===
+
+impl Reach {
+    fn new(cache: Arc<Cache>, agent: Arc<Agent>) -> Self {
+        let key = targets::key(&agent.cluster, &agent.name);
+        Self { cache, agent, key, read: Mutex::default() }
+    }
+
+    /// Whether the agent sees objects of a logical cluster.
+    pub(super) fn contains(&self, cluster: &ClusterName) -> bool {
+        if *cluster == self.agent.cluster {
+            return true;
+        }
+        let Some(object) = self.cache.get(&self.key) else { return false };
+        let mut read = self.read.lock();
+        let target = match &*read {
+            Some((revision, target)) if *revision == object.revision => target.clone(),
+            _ => {
+                let target = self.agent.target(&*self.cache);
+                *read = Some((object.revision, target.clone()));
+                target
+            }
+        };
+        drop(read);
+        target.is_some_and(|target| target.serves(&*self.cache, cluster))
+    }
+}
+
+impl std::fmt::Debug for Reach {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reach").field("agent", &self.agent).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,109 @@
+//! Who may decide about requests for certificates, and those that need no decision.
+
+use contract::AGENT_SIGNER;
+use machinery::GroupResource;
+use machinery::meta::{get, get_str, set};
+use serde_json::{Value, json};
+
+use super::agents::attributes;
+use crate::auth::authz::Attributes;
+use crate::auth::rights::Right;
+use crate::certificates::{APPROVED, CLIENT_SIGNER, Request, request_of, signer_of};
+use crate::registry::{Context, Error, Registry, Target};
+
+const GROUP: &str = "certificates.k8s.io";
+
+fn is_requests(target: &Target) -> bool {
+    *target.resource.group == *GROUP && &*target.resource.plural == "certificatesigningrequests"
+}
+
+impl Registry {
+    /// Refuses decisions that the caller may not make, and requests that ask for too much
+    /// (upstream's admission of these objects). Other kinds pass.
+    ///
+    /// # Errors
+    /// 403, in upstream's words.
+    pub(super) fn check_request(
+        &self,
+        ctx: &Context,
+        target: &Target,
+        old: Option<&Value>,
+        new: &Value,
+    ) -> Result<(), Error> {
+        if !is_requests(target) || ctx.inside {
+            return Ok(());
+        }
+        let refused = |why: &str| {
+            let name = get_str(new, &["metadata", "name"]).unwrap_or_default();
+            Error::forbidden(&GroupResource::new(GROUP, &target.resource.plural), name, why)
+        };
+        let Some(old) = old else {
+            let groups = || Request::parse(&request_of(new)?).map(|request| request.groups);
+            let masters = signer_of(new) == CLIENT_SIGNER
+                && groups().is_ok_and(|groups| groups.iter().any(|g| g == crate::auth::MASTERS));
+            let why =
+                format!("use of {CLIENT_SIGNER} signer with system:masters group is not allowed");
+            return if masters { Err(refused(&why)) } else { Ok(()) };
+        };
+        let same = |field: &str| get(old, &["status", field]) == get(new, &["status", field]);
+        let (verb, done) = match &*target.subresource {
+            "approval" => ("approve", "approve"),
+            "status" if !(same("certificate") && same("conditions")) => ("sign", "sign"),
+            _ => return Ok(()),
+        };
+        let signer = signer_of(old);
+        if self.may_decide(ctx, target, verb, signer) {
+            return Ok(());
+        }
+        let signer = machinery::field::go_quote(signer);
+        Err(refused(&format!("user not permitted to {done} requests with signerName {signer}")))
+    }
+
+    /// Whether the caller has a verb on a signer, or on all of its domain.
+    fn may_decide(&self, ctx: &Context, target: &Target, verb: &str, signer: &str) -> bool {
+        let domain = signer.split('/').next().unwrap_or_default();
+        let all = format!("{domain}/*");
+        [signer, &all].into_iter().any(|name| {
+            let asked = Attributes::Resource {
+                verb,
+                group: GROUP,
+                resource: "signers",
+                name,
+                subresource: "",
+                namespace: "",
+            };
+            self.authorizer.authorize(&ctx.user, &target.cluster, &asked).is_allowed()
+        })
+    }
+
+    /// Approves a new request for the certificate of an agent that the caller is, or is to become.
+    /// It is done here, where the caller is known for certain, and not later by what is written in
+    /// the request.
+    pub(super) fn approve_agent(&self, ctx: &Context, target: &Target, object: &mut Value) {
+        let Some(agent) = ctx.user.agent.as_ref().filter(|_| is_requests(target)) else { return };
+        let asked = attributes(target, "create");
+        let right = self.authorizer.right_of_agent(agent, &target.cluster, &asked);
+        if right != Right::Requested || signer_of(object) != AGENT_SIGNER {
+            return;
+        }
+        let Ok(request) = request_of(object).and_then(|pem| Request::parse(&pem)) else { return };
+        if request.names != [contract::agent_name(&agent.uid)] {
+            return;
+        }
+        let now = machinery::time::Time::at(ctx.now).to_string();
+        let (reason, message) = if agent.is_certified() {
+            ("Renewed", "The agent asks for its own next certificate.")
+        } else {
+            ("Introduced", "The bootstrap token is for the agent of this SyncTarget.")
+        };
+        let condition = json!({
+            "type": APPROVED,
+            "status": "True",
+            "reason": reason,
+            "message": message,
+            "lastUpdateTime": now,
+            "lastTransitionTime": now,
+        });
+        set(object, &["status", "conditions"], json!([condition]));
+    }
+}

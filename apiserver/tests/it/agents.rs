@@ -1,0 +1,506 @@
+//! Agents of SyncTargets: each of their rights, what is next to it, and how their credentials end.
+
+use futures::StreamExt;
+use http::Method;
+use http_body_util::BodyExt;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use serde_json::{Value, json};
+
+use crate::client::{Ask, PATIENCE};
+use crate::types::{eventually, is};
+use crate::yard::{DEFINITIONS, Pair, REQUESTS, TARGETS, Target, Yard, params, request, uri};
+
+/// A type with status and scale, in one logical cluster.
+async fn define_things(yard: &Yard, cluster: &str) {
+    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let schema = json!({"type": "object", "properties": {"spec": open, "status": open}});
+    let path = format!("/clusters/{cluster}/{DEFINITIONS}");
+    let body = json!({
+        "metadata": {"name": "things.x.io"},
+        "spec": {
+            "group": "x.io",
+            "scope": "Namespaced",
+            "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "Things"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": schema},
+                "subresources": {"status": {}, "scale": {
+                    "specReplicasPath": ".spec.replicas",
+                    "statusReplicasPath": ".status.replicas",
+                }},
+            }],
+        },
+    });
+    yard.admin(Method::POST, &path, &body).await;
+    let path = format!("{path}/things.x.io");
+    eventually(&yard.hub, &path, |status, value| status == 200 && is("Established")(status, value))
+        .await;
+}
+
+fn things(cluster: &str) -> String {
+    format!("/clusters/{cluster}/apis/x.io/v1/namespaces/default/things")
+}
+
+fn secrets(cluster: &str) -> String {
+    format!("/clusters/{cluster}/api/v1/namespaces/default/secrets")
+}
+
+/// An object that is assigned to `infra.east`.
+fn assigned(name: &str) -> Value {
+    json!({
+        "apiVersion": "x.io/v1",
+        "kind": "Thing",
+        "metadata": {
+            "name": name,
+            "labels": {"sync.workloads.kcp.io/infra.east": "Sync"},
+            "finalizers": ["workloads.kcp.io/infra.east"],
+        },
+        "spec": {"replicas": 1},
+    })
+}
+
+fn names(list: &Value) -> Vec<&str> {
+    let items = list["items"].as_array().unwrap_or_else(|| panic!("{list}"));
+    items.iter().map(|item| item["metadata"]["name"].as_str().unwrap()).collect()
+}
+
+/// A server with `infra`, whose SyncTarget `east` serves `app` too, and with `other`, which it does
+/// not serve.
+async fn yard() -> (Yard, Target, Pair) {
+    let yard = Yard::new().await;
+    for cluster in ["infra", "app", "other"] {
+        yard.begin(cluster).await;
+        define_things(&yard, cluster).await;
+        let mut secret = json!({"metadata": {"name": "plain"}, "stringData": {"a": "b"}});
+        yard.admin(Method::POST, &secrets(cluster), &secret).await;
+        let label = json!({"sync.workloads.kcp.io/infra.east": "Sync"});
+        secret["metadata"] = json!({"name": "given", "labels": label});
+        yard.admin(Method::POST, &secrets(cluster), &secret).await;
+    }
+    let spec = json!({
+        "kubeconfig": "secret", "allowedClusters": {"names": ["app"]}, "namespaceMapping": "Hashed",
+    });
+    let east = yard.target("infra", "east", &spec, "aaaaaa").await;
+    let agent = yard.agent(&east).await;
+    (yard, east, agent)
+}
+
+#[tokio::test]
+async fn an_agent_sees_what_is_assigned_to_it_and_nothing_else() {
+    let (yard, east, agent) = yard().await;
+    let query = east.query();
+    for cluster in ["infra", "app"] {
+        let list = yard.get(&agent, &format!("{}?{query}", secrets(cluster))).await;
+        assert_eq!(names(&list.json()), ["given"], "{cluster}");
+        let over_all = format!("/clusters/{cluster}/api/v1/secrets?{query}");
+        assert_eq!(names(&yard.get(&agent, &over_all).await.json()), ["given"]);
+        let one = yard.get(&agent, &format!("{}/given", secrets(cluster))).await;
+        assert_eq!(one.json()["data"]["a"], "Yg==");
+        // What is not assigned, and what is not there, are refused alike.
+        let of = |name: &str| format!("{}/{name}", secrets(cluster));
+        let plain = yard.get(&agent, &of("plain")).await.fails(403, "Forbidden");
+        let missing = yard.get(&agent, &of("missing")).await.fails(403, "Forbidden");
+        assert_eq!(plain.replace("plain", "missing"), missing);
+        for path in ["version", "api", "apis", "apis/x.io/v1", "openapi/v3", "openapi/v2"] {
+            let answer = yard.get(&agent, &format!("/clusters/{cluster}/{path}")).await;
+            assert_eq!(answer.status, 200, "{cluster} {path}");
+        }
+    }
+    let wild = format!("/clusters/*/api/v1/secrets?{query}");
+    let list = yard.get(&agent, &wild).await.json();
+    let clusters: Vec<&str> = list["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["metadata"]["annotations"]["kcp.io/cluster"].as_str().unwrap())
+        .collect();
+    assert_eq!(clusters, ["app", "infra"]);
+
+    for selector in [
+        "",
+        "?labelSelector=a%3Db",
+        "?labelSelector=sync.workloads.kcp.io/infra.west",
+        "?labelSelector=!sync.workloads.kcp.io/infra.east",
+        "?labelSelector=sync.workloads.kcp.io/infra.east!%3DSync",
+        "?labelSelector=sync.workloads.kcp.io/infra.east+notin+(a)",
+        "?fieldSelector=metadata.name%3Dgiven",
+    ] {
+        for path in [secrets("infra"), secrets("app"), "/clusters/*/api/v1/secrets".into()] {
+            yard.get(&agent, &format!("{path}{selector}")).await.fails(403, "Forbidden");
+            let watch = if selector.is_empty() { "?watch=1" } else { "&watch=1" };
+            let watch = format!("{path}{selector}{watch}");
+            yard.get(&agent, &watch).await.fails(403, "Forbidden");
+        }
+    }
+    let foreign = format!("{}?{query}", secrets("other"));
+    let (other, root) = (secrets("other"), "/clusters/root/api/v1/namespaces?".to_owned() + &query);
+    for path in [
+        &foreign,
+        &format!("{other}/given"),
+        &root,
+        "/clusters/other/api",
+        "/clusters/other/apis/x.io/v1",
+        "/clusters/other/openapi/v3",
+        "/clusters/nowhere/api",
+        "/clusters/*/apis",
+        "/clusters/*/openapi/v3",
+        "/clusters/infra/metrics",
+        "/clusters/root/metrics",
+    ] {
+        yard.get(&agent, path).await.fails(403, "Forbidden");
+    }
+    yard.hub.shutdown().await;
+}
+
+#[tokio::test]
+async fn an_agent_changes_its_marks_and_the_status() {
+    let (yard, _, agent) = yard().await;
+    for cluster in ["infra", "app"] {
+        let path = things(cluster);
+        yard.admin(Method::POST, &path, &assigned("web")).await;
+        let plain = json!({"metadata": {"name": "plain"}, "spec": {"replicas": 1}});
+        yard.admin(Method::POST, &path, &plain).await;
+        let web = format!("{path}/web");
+        let ready = json!({"status": {"replicas": 1}, "spec": {"replicas": 9}});
+        let answer = yard.patch(&agent, &format!("{web}/status"), &ready).await.json();
+        assert_eq!(
+            (&answer["status"], &answer["spec"]),
+            (&json!({"replicas": 1}), &json!({"replicas": 1}))
+        );
+        for (patch, part) in [
+            (json!({"spec": {"replicas": 2}}), ""),
+            (json!({"metadata": {"annotations": {"a": "b"}}}), ""),
+            (json!({"metadata": {"labels": {"a": "b"}}}), ""),
+            (json!({"metadata": {"labels": {"workloads.kcp.io/cluster": "east"}}}), ""),
+            (json!({"metadata": {"labels": {"sync.workloads.kcp.io/infra.west": "Sync"}}}), ""),
+            (json!({"metadata": {"finalizers": ["workloads.kcp.io/infra.west"]}}), ""),
+            (json!({"metadata": {"finalizers": ["a.io/b"]}}), ""),
+            (
+                json!({"metadata": {"ownerReferences": [
+                {"apiVersion": "v1", "kind": "Secret", "name": "plain", "uid": "u"}]}}),
+                "",
+            ),
+            (json!({"spec": {"replicas": 2}}), "/scale"),
+        ] {
+            let answer = yard.patch(&agent, &format!("{web}{part}"), &patch).await;
+            answer.fails(403, "Forbidden");
+        }
+        // What it may not touch, it is not told about, whatever it tries.
+        let test = json!([{"op": "test", "path": "/spec/replicas", "value": 1}]).to_string();
+        let probe = |name: &str| {
+            let ask = Ask::new(Method::PATCH, &format!("{path}/{name}"));
+            ask.header("content-type", "application/json-patch+json").body(test.clone())
+        };
+        let there = yard.ask(&agent, probe("plain")).await.fails(403, "Forbidden");
+        let missing = yard.ask(&agent, probe("missing")).await.fails(403, "Forbidden");
+        assert_eq!(there.replace("plain", "missing"), missing);
+        let body = json!({"metadata": {"labels": {"sync.workloads.kcp.io/infra.east": "Sync"}}});
+        yard.patch(&agent, &format!("{path}/plain"), &body).await.fails(403, "Forbidden");
+        let status = json!({"status": {"replicas": 1}});
+        yard.patch(&agent, &format!("{path}/plain/status"), &status).await.fails(403, "Forbidden");
+        yard.send(&agent, Method::PUT, &web, &assigned("web")).await.fails(403, "Forbidden");
+        yard.send(&agent, Method::DELETE, &web, &json!({})).await.fails(403, "Forbidden");
+        yard.send(&agent, Method::POST, &path, &assigned("new")).await.fails(403, "Forbidden");
+        let apply = Ask::new(Method::PATCH, &format!("{path}/new?fieldManager=a&force=true"));
+        let apply = apply.header("content-type", "application/apply-patch+yaml");
+        let applied = yard.ask(&agent, apply.body(assigned("new").to_string())).await;
+        applied.fails(403, "Forbidden");
+
+        let yields = json!({"metadata": {"annotations": {"workloads.kcp.io/yield": "replicas"}}});
+        yard.change(&web, &yields).await;
+        let scaled = json!({"spec": {"replicas": 5}});
+        let answer = yard.patch(&agent, &format!("{web}/scale"), &scaled).await;
+        assert_eq!(answer.json()["spec"]["replicas"], 5, "{answer:?}");
+        let gone = yard.hub.admin(Ask::new(Method::DELETE, &web)).await;
+        assert_eq!(gone.status, 200);
+        let release = json!({"metadata": {
+            "labels": {"sync.workloads.kcp.io/infra.east": null}, "finalizers": null}});
+        assert_eq!(yard.patch(&agent, &web, &release).await.status, 200);
+        assert_eq!(yard.hub.get(&web).await.status, 404);
+    }
+    yard.hub.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_an_agent_writes_of_its_own() {
+    let (yard, east, agent) = yard().await;
+    yard.target("infra", "west", &json!({}), "bbbbbb").await;
+    // Its SyncTarget, without what leads to the physical cluster.
+    let shown = yard.get(&agent, &east.path()).await;
+    assert_eq!(shown.json()["spec"]["mode"], "Pull");
+    assert!(!shown.text().contains("\"kubeconfig\""), "{shown:?}");
+    let status = json!({"status": {"agentVersion": "1"}});
+    let written = yard.patch(&agent, &format!("{}/status", east.path()), &status).await;
+    assert_eq!(written.json()["status"]["agentVersion"], "1");
+    assert!(!written.text().contains("\"kubeconfig\""), "{written:?}");
+    let revoke = json!({"status": {"credentialsNotBefore": "2020-01-01T00:00:00Z"}});
+    let path = format!("{}/status", east.path());
+    yard.patch(&agent, &path, &revoke).await.fails(403, "Forbidden");
+    yard.patch(&agent, &east.path(), &json!({"spec": {"mode": "None"}}))
+        .await
+        .fails(403, "Forbidden");
+    let west = format!("/clusters/infra/{TARGETS}/west");
+    yard.get(&agent, &west).await.fails(403, "Forbidden");
+    yard.patch(&agent, &format!("{west}/status"), &status).await.fails(403, "Forbidden");
+    yard.get(&agent, &format!("/clusters/infra/{TARGETS}?{}", east.query()))
+        .await
+        .fails(403, "Forbidden");
+
+    // Its Lease.
+    let leases = "/clusters/infra/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+    let lease =
+        |name: &str| json!({"metadata": {"name": name}, "spec": {"leaseDurationSeconds": 40}});
+    let own = format!("synctarget-{}", east.uid);
+    let made = yard.send(&agent, Method::POST, leases, &lease(&own)).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let renew = json!({"spec": {"holderIdentity": "me"}});
+    assert_eq!(yard.patch(&agent, &format!("{leases}/{own}"), &renew).await.status, 200);
+    yard.send(&agent, Method::POST, leases, &lease("synctarget-x")).await.fails(403, "Forbidden");
+    yard.admin(Method::POST, leases, &lease("synctarget-y")).await;
+    yard.patch(&agent, &format!("{leases}/synctarget-y"), &renew).await.fails(403, "Forbidden");
+    yard.get(&agent, &format!("{leases}/synctarget-y")).await.fails(403, "Forbidden");
+
+    // Events, in the logical clusters that it serves.
+    let event = json!({
+        "metadata": {"generateName": "e"},
+        "involvedObject": {"kind": "Secret", "namespace": "default", "name": "given"},
+        "reason": "Synced", "type": "Normal",
+    });
+    for (cluster, code) in [("infra", 201), ("app", 201), ("other", 403)] {
+        let path = format!("/clusters/{cluster}/api/v1/namespaces/default/events");
+        let answer = yard.send(&agent, Method::POST, &path, &event).await;
+        assert_eq!(answer.status, code, "{answer:?}");
+    }
+
+    // Anything else that everybody may.
+    let review = json!({"spec": {"resourceAttributes": {"verb": "get", "resource": "secrets"}}});
+    let path = "/clusters/infra/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    yard.send(&agent, Method::POST, path, &review).await.fails(403, "Forbidden");
+    let impersonate =
+        Ask::get(&format!("{}/plain", secrets("infra"))).header("impersonate-user", "a");
+    yard.ask(&agent, impersonate).await.fails(403, "Forbidden");
+
+    // The next certificate, by the present one.
+    let requests = format!("/clusters/infra/{REQUESTS}");
+    let (body, key) = request(&east.params(), "kcp.io/syncer");
+    let made = yard.send(&agent, Method::POST, &requests, &body).await.json();
+    assert_eq!(made["spec"]["username"], format!("system:syncer:{}", east.uid));
+    let name = made["metadata"]["name"].as_str().unwrap();
+    let path = format!("{requests}/{name}");
+    let next = (yard.issued(async || yard.get(&agent, &path).await).await, key);
+    assert_eq!(yard.get(&next, &east.path()).await.status, 200);
+    let (foreign, _) = request(&params("ann", &["dev"]), "kubernetes.io/kube-apiserver-client");
+    yard.send(&agent, Method::POST, &requests, &foreign).await.fails(403, "Forbidden");
+    let (theirs, _) = request(&params("ann", &["dev"]), "example.com/x");
+    let theirs = yard.admin(Method::POST, &requests, &theirs).await;
+    let path = format!("{requests}/{}", theirs["metadata"]["name"].as_str().unwrap());
+    yard.get(&agent, &path).await.fails(403, "Forbidden");
+    yard.hub.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_token_leads_to_the_certificate_of_its_own_target() {
+    let yard = Yard::new().await;
+    for cluster in ["infra", "app"] {
+        yard.begin(cluster).await;
+    }
+    let east = yard.target("infra", "east", &json!({}), "aaaaaa").await;
+    let west = yard.target("infra", "west", &json!({}), "bbbbbb").await;
+    let requests = format!("/clusters/infra/{REQUESTS}");
+    let post = |body: &Value| Ask::new(Method::POST, &requests).json(body);
+    // Another's subject waits for somebody to approve it.
+    let (body, _) = request(&west.params(), "kcp.io/syncer");
+    let made = yard.by_token(&east.token, post(&body)).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    assert_eq!(made.json()["status"], json!({}));
+    for subject in
+        [params("ann", &["system:masters"]), params("system:syncer:x", &["system:syncers"])]
+    {
+        let (body, _) = request(&subject, "kcp.io/syncer");
+        assert_eq!(yard.by_token(&east.token, post(&body)).await.json()["status"], json!({}));
+    }
+    // Approved by hand, it is still refused where there is no such target.
+    let (body, _) = request(&params("system:syncer:x", &["system:syncers"]), "kcp.io/syncer");
+    let made = yard.admin(Method::POST, &requests, &body).await;
+    let path = format!("{requests}/{}", made["metadata"]["name"].as_str().unwrap());
+    let approve = json!({"status": {"conditions": [{"type": "Approved", "status": "True"}]}});
+    yard.change(&format!("{path}/approval"), &approve).await;
+    let failed = |request: &Value| {
+        let conditions = request["status"]["conditions"].as_array().unwrap().iter();
+        { conditions }.any(|condition| condition["type"] == "Failed")
+    };
+    let request_of = yard.until(async || yard.hub.get(&path).await, failed).await;
+    assert_eq!(request_of["status"]["certificate"], Value::Null);
+    // Nothing else comes with the token, and nowhere else.
+    for path in [secrets("infra"), east.path(), format!("{requests}/none/approval")] {
+        yard.by_token(&east.token, Ask::get(&path)).await.fails(403, "Forbidden");
+    }
+    let elsewhere = format!("/clusters/app/{REQUESTS}");
+    yard.by_token(&east.token, Ask::new(Method::POST, &elsewhere).json(&body))
+        .await
+        .fails(401, "Unauthorized");
+    let agent = yard.agent(&east).await;
+    assert_eq!(yard.get(&agent, &east.path()).await.status, 200);
+    yard.hub.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_target_that_is_made_again_knows_no_credential_of_the_one_before() {
+    let (yard, east, agent) = yard().await;
+    assert_eq!(yard.get(&agent, &east.path()).await.status, 200);
+    let gone = yard.hub.admin(Ask::new(Method::DELETE, &east.path())).await;
+    assert_eq!(gone.status, 200);
+    yard.get(&agent, &east.path()).await.fails(401, "Unauthorized");
+    let again = yard.target("infra", "east", &json!({}), "cccccc").await;
+    assert_ne!(again.uid, east.uid);
+    yard.get(&agent, &east.path()).await.fails(401, "Unauthorized");
+    yard.get(&agent, "/clusters/infra/version").await.fails(401, "Unauthorized");
+    // The old token names the old UID.
+    let (body, _) = request(&again.params(), "kcp.io/syncer");
+    let requests = format!("/clusters/infra/{REQUESTS}");
+    let asked = yard.by_token(&east.token, Ask::new(Method::POST, &requests).json(&body)).await;
+    asked.fails(403, "Forbidden");
+    let next = yard.agent(&again).await;
+    assert_eq!(yard.get(&next, &again.path()).await.status, 200);
+    yard.hub.shutdown().await;
+}
+
+#[tokio::test]
+async fn revoking_cuts_off_a_stolen_key_and_its_watches() {
+    let (yard, east, agent) = yard().await;
+    for scope in ["infra", "app", "*"] {
+        let path =
+            format!("/clusters/{scope}/api/v1/secrets?{}&watch=1&resourceVersion=0", east.query());
+        let mut watch = Watching::start(&yard, &agent, &path).await;
+        assert_eq!(watch.next().await.unwrap()["object"]["metadata"]["name"], "given");
+        if scope == "*" {
+            assert_eq!(watch.next().await.unwrap()["type"], "ADDED");
+        }
+        // Other changes of the SyncTarget don't matter.
+        let spec = json!({"spec": {"unschedulable": scope == "infra"}});
+        yard.change(&east.path(), &spec).await;
+        let map = |value: &str| json!({"stringData": {"c": value}});
+        yard.change(
+            &format!("{}/given", secrets(if scope == "*" { "infra" } else { scope })),
+            &map(scope),
+        )
+        .await;
+        assert_eq!(watch.next().await.unwrap()["type"], "MODIFIED");
+        let current = yard.agent(&east).await;
+        // Certificates reach back some minutes, so this is after all of them so far.
+        let now = jiff::Timestamp::now() - jiff::SignedDuration::from_secs(2);
+        let revoke = json!({"status": {"credentialsNotBefore": now.to_string()}});
+        yard.change(&format!("{}/status", east.path()), &revoke).await;
+        yard.change(&format!("{}/given", secrets("infra")), &map("unseen")).await;
+        let ended = watch.next().await.unwrap();
+        assert_eq!((&ended["type"], &ended["object"]["code"]), (&json!("ERROR"), &json!(401)));
+        assert_eq!(watch.next().await, None);
+        for stolen in [&agent, &current] {
+            yard.get(stolen, &east.path()).await.fails(401, "Unauthorized");
+            yard.get(stolen, &path).await.fails(401, "Unauthorized");
+        }
+        // As if it had never been revoked, for the next round; the agent may begin anew, too.
+        let fresh = yard.agent(&east).await;
+        assert_eq!(yard.get(&fresh, &east.path()).await.status, 200);
+        let back = json!({"status": {"credentialsNotBefore": null}});
+        yard.change(&format!("{}/status", east.path()), &back).await;
+    }
+    // A logical cluster that the target no longer serves.
+    let path = format!("{}?{}&watch=1&resourceVersion=0", secrets("app"), east.query());
+    let mut watch = Watching::start(&yard, &agent, &path).await;
+    assert_eq!(watch.next().await.unwrap()["type"], "ADDED");
+    yard.change(&east.path(), &json!({"spec": {"allowedClusters": null}})).await;
+    assert_eq!(watch.next().await.unwrap()["type"], "ERROR");
+    yard.get(&agent, &path).await.fails(403, "Forbidden");
+    yard.hub.shutdown().await;
+}
+
+#[tokio::test]
+async fn certificates_that_end_or_are_of_others() {
+    let (yard, east, _) = yard().await;
+    let with = |name: &str, groups: &[&str], uris: &[&str], seconds: i64| {
+        let mut params = params(name, groups);
+        params.subject_alt_names = uris.iter().map(|text| uri(text)).collect();
+        let at = |seconds: i64| {
+            let at = jiff::Timestamp::now().as_second() + seconds;
+            let since = std::time::Duration::from_secs(u64::try_from(at).unwrap());
+            rcgen::date_time_ymd(1970, 1, 1) + since
+        };
+        (params.not_before, params.not_after) = (at(-60), at(seconds));
+        params
+    };
+    let (name, uri) = (format!("system:syncer:{}", east.uid), east.uri());
+    let good = || with(&name, &["system:syncers"], &[&uri], 600);
+    assert_eq!(yard.get(&yard.by_server(&good()), &east.path()).await.status, 200);
+    let other = "kcp://clusters/infra/synctargets/west";
+    for bad in [
+        yard.by_people(&good()),
+        yard.by_server(&with(&name, &["system:syncers"], &[], 600)),
+        yard.by_server(&with(&name, &["system:syncers"], &[other], 600)),
+        yard.by_server(&with(&name, &["system:syncers"], &[&uri, other], 600)),
+        yard.by_server(&with("system:syncer:x", &["system:syncers"], &[&uri], 600)),
+        yard.by_server(&with(&name, &["system:masters"], &[&uri], 600)),
+        yard.by_server(&with("ann", &["system:syncers"], &[&uri], 600)),
+        yard.by_people(&with("ann", &["system:syncers"], &[], 600)),
+        yard.by_people(&with(&name, &["dev"], &[], 600)),
+        yard.by_server(&with(&name, &["system:syncers"], &[&uri], -1)),
+    ] {
+        yard.get(&bad, &east.path()).await.fails(401, "Unauthorized");
+        yard.get(&bad, "/clusters/root/healthz").await.fails(401, "Unauthorized");
+    }
+    // A connection and a watch of a certificate that ends soon end with it.
+    let short = yard.by_server(&with(&name, &["system:syncers"], &[&uri], 4));
+    let path = format!("{}?{}&watch=1&resourceVersion=0", secrets("infra"), east.query());
+    let mut watch = Watching::start(&yard, &short, &path).await;
+    assert_eq!(watch.next().await.unwrap()["type"], "ADDED");
+    assert_eq!(watch.next().await, None);
+    yard.get(&short, &east.path()).await.fails(401, "Unauthorized");
+    yard.hub.shutdown().await;
+}
+
+/// A watch, event by event.
+struct Watching {
+    frames: futures::stream::BoxStream<'static, Value>,
+    connection: tokio::task::JoinHandle<()>,
+}
+
+impl Watching {
+    async fn start(yard: &Yard, who: &Pair, path: &str) -> Self {
+        let stream = yard.hub.connect_as(Some(who)).await;
+        let io = TokioIo::new(stream);
+        let (mut sender, connection) =
+            hyper::client::conn::http2::handshake(TokioExecutor::new(), io).await.unwrap();
+        let connection = tokio::spawn(async move { drop(connection.await) });
+        let request = Ask::get(path).request("https://localhost");
+        let answer = sender.send_request(request).await.unwrap();
+        assert_eq!(answer.status(), 200, "{path}");
+        let body = answer.into_body().into_data_stream();
+        let lines = futures::stream::unfold(
+            (body, Vec::new(), sender),
+            async |(mut body, mut held, sender)| {
+                loop {
+                    if let Some(end) = held.iter().position(|byte| *byte == b'\n') {
+                        let line: Vec<u8> = held.drain(..=end).collect();
+                        return Some((
+                            serde_json::from_slice(&line).unwrap(),
+                            (body, held, sender),
+                        ));
+                    }
+                    held.extend_from_slice(&body.next().await?.ok()?);
+                }
+            },
+        );
+        Self { frames: lines.boxed(), connection }
+    }
+
+    /// The next event; `None` at the end.
+    async fn next(&mut self) -> Option<Value> {
+        tokio::time::timeout(PATIENCE, self.frames.next()).await.expect("it comes in time")
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.connection.abort();
+    }
+}

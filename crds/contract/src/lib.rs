@@ -1,0 +1,79 @@
+//! The names that hub, operator and agents agree on: groups, labels, annotations, finalizers and
+//! identities.
+//!
+//! Invariants: no I/O and no dependencies, so that everybody can use it, the API server included;
+//! each name stands here once, and whatever is put together of parts is taken apart here, too.
+
+mod agent;
+mod names;
+
+pub use agent::{AGENT_PREFIX, AGENT_SIGNER, AGENTS, AgentUri, agent_name};
+pub use names::{
+    LONGEST_GLOBAL_NAME, LONGEST_NAME, finalizer, global_name, parse_global_name, state_label,
+    target_of_finalizer, target_of_state_label,
+};
+
+/// The group of SyncTargets and ObjectSyncs. Labels have another domain: [`INTENT_LABEL`].
+pub const WORKLOAD_GROUP: &str = "workload.kcp.io";
+
+/// The group of types that physical clusters serve.
+pub const APIRESOURCE_GROUP: &str = "apiresource.kcp.io";
+
+/// The group of placements.
+pub const SCHEDULING_GROUP: &str = "scheduling.kcp.io";
+
+/// The resource of SyncTargets.
+pub const SYNC_TARGETS: &str = "synctargets";
+
+/// The resource of the records about single objects on a target.
+pub const OBJECT_SYNCS: &str = "objectsyncs";
+
+/// The resource of what a target serves.
+pub const API_RESOURCE_IMPORTS: &str = "apiresourceimports";
+
+/// Upstream label, set by people or policies: the object, or what is in the namespace, belongs to
+/// the SyncTarget of that name or global name.
+pub const INTENT_LABEL: &str = "workloads.kcp.io/cluster";
+
+/// Downstream label, and the label of what an agent makes upstream: the UID of the SyncTarget.
+pub const SYNC_TARGET_LABEL: &str = "workloads.kcp.io/synctarget";
+
+/// Upstream annotation or label: which field the hub leaves to a target, as [`YIELD_REPLICAS`].
+pub const YIELD: &str = "workloads.kcp.io/yield";
+
+/// The value of [`YIELD`] that lets a target set the number of replicas.
+pub const YIELD_REPLICAS: &str = "replicas";
+
+/// Upstream annotation: the name to use downstream.
+pub const DOWNSTREAM_NAME: &str = "workloads.kcp.io/downstream-name";
+
+/// Downstream annotation: where the object comes from, as JSON.
+pub const UPSTREAM: &str = "workloads.kcp.io/upstream";
+
+/// The value of a state label by which a target is to hold the object.
+pub const STATE_SYNC: &str = "Sync";
+
+/// The value of a state label by which a target is to remove its copy.
+pub const STATE_REMOVE: &str = "Remove";
+
+/// The namespace of the Leases of agents.
+pub const LEASE_NAMESPACE: &str = "kube-node-lease";
+
+/// The name of the operator.
+pub const OPERATOR: &str = "system:kcp:operator";
+
+/// The group of the operator.
+pub const OPERATORS: &str = "system:kcp:operators";
+
+/// Entry of a bootstrap token's Secret: the name of the SyncTarget that the token introduces an
+/// agent of. With [`BOOTSTRAP_TARGET_UID`].
+pub const BOOTSTRAP_TARGET_NAME: &str = "synctarget-name";
+
+/// Entry of a bootstrap token's Secret: the UID of that SyncTarget, so that the token is void for
+/// another one of the same name.
+pub const BOOTSTRAP_TARGET_UID: &str = "synctarget-uid";
+
+/// The name of the Lease that an agent of the SyncTarget with `uid` renews.
+pub fn lease_name(uid: &str) -> String {
+    format!("synctarget-{uid}")
+}

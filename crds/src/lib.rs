@@ -1,0 +1,30 @@
+//! The custom types of kcp-rs as Rust types, for the operator and agents, and their CRDs.
+//!
+//! The CRDs are generated from the types and committed beside this crate, as
+//! `crds/<plural>.<group>.yaml`; a test fails when they are stale, and rewrites them when
+//! `UPDATE_CRDS` is set. The operator installs them in the logical cluster `system:crds`.
+//!
+//! It knows nothing of clients: the API server, which knows none of these types, shares
+//! [`contract`] with it.
+
+mod condition;
+mod selector;
+mod sync_target;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt;
+
+pub use condition::{Condition, ConditionStatus};
+pub use selector::{LabelSelector, Requirement, RequirementOperator};
+pub use sync_target::{
+    Adoption, AllowedClusters, Mode, NamespaceMapping, Quantity, SecretKeyRef, SyncTarget,
+    SyncTargetSpec, SyncTargetStatus, SyncedResource, SyncedState, Taint, TaintEffect,
+};
+
+/// The CRDs of all types, in the order in which they are installed.
+pub fn definitions() -> Vec<CustomResourceDefinition> {
+    vec![SyncTarget::crd()]
+}
+
+#[cfg(test)]
+mod tests;
