@@ -459,48 +459,42 @@ async fn certificates_that_end_or_are_of_others() {
 }
 
 /// A watch, event by event.
-struct Watching {
-    frames: futures::stream::BoxStream<'static, Value>,
-    connection: tokio::task::JoinHandle<()>,
-}
+struct Watching(futures::stream::BoxStream<'static, Value>);
 
 impl Watching {
     async fn start(yard: &Yard, who: &Pair, path: &str) -> Self {
-        let stream = yard.hub.connect_as(Some(who)).await;
-        let io = TokioIo::new(stream);
-        let (mut sender, connection) =
-            hyper::client::conn::http2::handshake(TokioExecutor::new(), io).await.unwrap();
-        let connection = tokio::spawn(async move { drop(connection.await) });
+        let io = TokioIo::new(yard.hub.connect_as(Some(who)).await);
+        let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), io);
+        let (mut sender, connection) = handshake.await.unwrap();
+        let mut connection = Box::pin(connection);
         let request = Ask::get(path).request("https://localhost");
-        let answer = sender.send_request(request).await.unwrap();
+        let answer = tokio::select! {
+            answer = sender.send_request(request) => answer.unwrap(),
+            ended = &mut connection => panic!("the connection ended: {ended:?}"),
+        };
         assert_eq!(answer.status(), 200, "{path}");
         let body = answer.into_body().into_data_stream();
-        let lines = futures::stream::unfold(
-            (body, Vec::new(), sender),
-            async |(mut body, mut held, sender)| {
-                loop {
-                    if let Some(end) = held.iter().position(|byte| *byte == b'\n') {
-                        let line: Vec<u8> = held.drain(..=end).collect();
-                        return Some((
-                            serde_json::from_slice(&line).unwrap(),
-                            (body, held, sender),
-                        ));
-                    }
-                    held.extend_from_slice(&body.next().await?.ok()?);
+        let start = (body, Vec::<u8>::new(), sender, connection);
+        let lines = futures::stream::unfold(start, async |mut state| {
+            let (body, held, _, connection) = &mut state;
+            loop {
+                if let Some(end) = held.iter().position(|byte| *byte == b'\n') {
+                    let line: Vec<u8> = held.drain(..=end).collect();
+                    return Some((serde_json::from_slice(&line).unwrap(), state));
                 }
-            },
-        );
-        Self { frames: lines.boxed(), connection }
+                let more = tokio::select! {
+                    biased;
+                    more = body.next() => more?.ok()?,
+                    _ = &mut *connection => return None,
+                };
+                held.extend_from_slice(&more);
+            }
+        });
+        Self(lines.boxed())
     }
 
     /// The next event; `None` at the end.
     async fn next(&mut self) -> Option<Value> {
-        tokio::time::timeout(PATIENCE, self.frames.next()).await.expect("it comes in time")
-    }
-}
-
-impl Drop for Watching {
-    fn drop(&mut self) {
-        self.connection.abort();
+        tokio::time::timeout(PATIENCE, self.0.next()).await.expect("it comes in time")
     }
 }
