@@ -1,5 +1,7 @@
 //! SyncTargets: physical clusters, as a logical cluster knows them.
 
+#![allow(unreachable_pub, reason = "`KubeSchema` repeats its structs where nobody reaches them")]
+
 mod status;
 
 use std::collections::BTreeMap;
