@@ -3,6 +3,7 @@
 mod auth;
 mod etcd;
 mod import;
+mod protection;
 mod transfer;
 
 use std::io::Write;
@@ -90,6 +91,9 @@ struct ServeArgs {
     compaction_interval: Duration,
 
     #[command(flatten)]
+    protection: protection::ProtectionArgs,
+
+    #[command(flatten)]
     etcd: EtcdArgs,
 
     #[command(flatten)]
@@ -141,7 +145,8 @@ impl ServeArgs {
             .auth(self.auth.options()?)
             .event_ttl(self.event_ttl)
             .max_objects_per_cluster(self.max_objects_per_cluster)
-            .allow_outbound(self.allow_outbound);
+            .allow_outbound(self.allow_outbound)
+            .inflight(self.protection.inflight());
         if let Some((certificate, key)) = self.tls_cert_file.zip(self.tls_private_key_file) {
             server = server.tls_files(certificate, key);
         }

@@ -9,6 +9,7 @@ mod audit;
 pub(crate) mod body;
 mod coalesce;
 mod encode;
+pub(crate) mod fairness;
 mod handler;
 mod health;
 mod issuer;
@@ -49,6 +50,7 @@ use crate::openapi::OpenApi;
 use crate::registry::{ClusterScope, Error, Reason, Registry};
 use audit::{AUDIT_ID, AuditId};
 use body::Body;
+use fairness::Fairness;
 use negotiate::{Encoding, Offers};
 use query::Query;
 use request_info::{PathError, RequestInfo, Verb, decode_path};
@@ -76,6 +78,7 @@ pub(crate) struct App {
     /// Ends watches, so that connections can drain.
     pub(crate) ending: CancellationToken,
     pub(crate) ids: AuditIds,
+    pub(crate) fairness: Fairness,
 }
 
 /// One request on its way, without its body.
@@ -89,6 +92,8 @@ struct Call<'a> {
     creating: bool,
     now: Timestamp,
     id: &'a AuditId,
+    /// The caller, as fairness counts them.
+    caller: fairness::Caller,
 }
 
 /// What is known of a request once it is answered, for counting and for the log.
@@ -224,7 +229,8 @@ impl App {
             return Err(Error::new(Reason::Forbidden, text));
         }
         let limit = time_limit(&info, query)?;
-        let call = Call { parts, info: &info, query, user: &user, creating, now, id };
+        let caller = self.fairness.caller(&user, &info.cluster);
+        let call = Call { parts, info: &info, query, user: &user, creating, now, id, caller };
         let work = self.handle(call, body, seen);
         match tokio::time::timeout(limit, work).await {
             Ok(answer) => answer,

@@ -29,6 +29,7 @@ pub use auth::{
     AuthOptions, FrontProxies, OidcOptionError, OidcOptions, ServiceAccountOptions, TokenFileError,
 };
 pub use dialer::Network;
+pub use http::fairness::InflightLimits;
 pub use http::reading;
 pub use pki::PkiError;
 pub use serve::{Builder, Running, Server, StartError};

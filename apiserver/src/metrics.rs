@@ -4,6 +4,7 @@
 //! closed: no label holds a logical cluster, a namespace, an object or a client, and resources
 //! that tenants define share one label, so no series exists for each of them.
 
+mod flow;
 mod process;
 
 use std::fmt::Write as _;
@@ -16,6 +17,8 @@ use prometheus::{
     Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
     IntGaugeVec, Opts, Registry, TextEncoder,
 };
+
+pub(crate) use flow::{FlowMetrics, LevelMetrics};
 
 /// Requests answered.
 pub const REQUEST_TOTAL: &str = "apiserver_request_total";
@@ -65,6 +68,8 @@ pub struct Metrics {
     pub(crate) mutating: IntGauge,
     /// Requests that panicked.
     pub(crate) panics: IntCounter,
+    /// Requests that wait for their turn.
+    pub(crate) flow: FlowMetrics,
 }
 
 /// What a request is counted under.
@@ -160,6 +165,7 @@ impl Metrics {
             registry.register(collector).expect("each name is registered once");
         }
         Self {
+            flow: FlowMetrics::new(&registry),
             registry,
             requests,
             durations,

@@ -31,6 +31,7 @@ use crate::clusters::virtuals::Virtuals;
 use crate::controllers;
 use crate::dialer::{Dialer, Network};
 use crate::discovery::{self, Discovery};
+use crate::http::fairness::{Fairness, InflightLimits};
 use crate::http::{self, App, AuditIds, Health, IssuerPages};
 use crate::metrics::Metrics;
 use crate::openapi::OpenApi;
@@ -57,6 +58,7 @@ pub struct Builder {
     allowed_networks: Vec<Network>,
     housekeeping: controllers::Settings,
     max_objects: usize,
+    inflight: InflightLimits,
 }
 
 /// A server that runs. Dropping it ends it without waiting; [`Running::shutdown`] waits.
@@ -116,6 +118,7 @@ impl Server {
             allowed_networks: Vec::new(),
             housekeeping: controllers::Settings::default(),
             max_objects: 0,
+            inflight: InflightLimits::default(),
         }
     }
 }
@@ -195,6 +198,13 @@ impl Builder {
         self
     }
 
+    /// How much is worked on at a time.
+    #[must_use]
+    pub fn inflight(mut self, limits: InflightLimits) -> Self {
+        self.inflight = limits;
+        self
+    }
+
     /// Starts the server; it accepts connections when this returns.
     ///
     /// # Errors
@@ -219,13 +229,15 @@ impl Builder {
         let ending = CancellationToken::new();
         let own = pki.own_verifier()?;
         let authorities = Authorities { all: verifier, own, objects: registry.cache().clone() };
+        let metrics = Arc::new(Metrics::new());
         let app = Arc::new(App {
+            fairness: Fairness::new(self.inflight, &metrics.flow),
             catalog: registry.catalog().clone(),
             openapi: Arc::new(OpenApi::new(registry.types().clone())),
             registry: registry.clone(),
             authenticator: self.authenticator(authorities, registry.bearers().clone())?,
             issuer: self.issuer_pages(address.port()),
-            metrics: Arc::new(Metrics::new()),
+            metrics,
             discovery: Discovery::default(),
             health: Health::new(self.store.clone(), ending.clone()),
             ending: ending.clone(),

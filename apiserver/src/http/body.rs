@@ -14,6 +14,7 @@ use http::header::{CONTENT_LENGTH, EXPECT};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::BodyExt;
 
+use super::fairness::Share;
 use super::streams;
 use crate::registry::{Error, Reason};
 
@@ -141,12 +142,25 @@ where
     let _late = tokio::time::timeout(REST_PATIENCE, taken).await;
 }
 
-/// Reads a request's body, at most [`MAX_BODY`] bytes of it.
+/// Why a body was not read.
+#[derive(Debug)]
+pub(crate) enum ReadError {
+    /// It is the client's fault.
+    Refused(Error),
+    /// There is no memory for it now.
+    NoMemory,
+}
+
+/// Reads a request's body, at most [`MAX_BODY`] bytes of it, for as long as `memory` grows.
 ///
 /// # Errors
 /// [`Reason::RequestEntityTooLarge`] as soon as there is more, without reading on; a bad request
 /// when the client gives up.
-pub(crate) async fn read<B>(headers: &HeaderMap, mut body: B) -> Result<Bytes, Error>
+pub(crate) async fn read<B>(
+    headers: &HeaderMap,
+    mut body: B,
+    memory: &mut Share,
+) -> Result<Bytes, ReadError>
 where
     B: HttpBody<Data = Bytes> + Unpin,
 {
@@ -158,11 +172,15 @@ where
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
     while let Some(frame) = body.frame().await {
-        let frame =
-            frame.map_err(|_| Error::bad_request("the body of the request ended too early"))?;
+        let frame = frame.map_err(|_| {
+            ReadError::Refused(Error::bad_request("the body of the request ended too early"))
+        })?;
         let Ok(data) = frame.into_data() else { continue };
         if first.len() + rest.len() + data.len() > MAX_BODY {
             return Err(too_large());
+        }
+        if !memory.grow(data.len()) {
+            return Err(ReadError::NoMemory);
         }
         // Most bodies are one frame, which is then taken as it is.
         if first.is_empty() && rest.is_empty() {
@@ -178,9 +196,9 @@ where
     Ok(if rest.is_empty() { first } else { rest.freeze() })
 }
 
-fn too_large() -> Error {
+fn too_large() -> ReadError {
     let message = format!("Request entity too large: limit is {MAX_BODY}");
-    Error::new(Reason::RequestEntityTooLarge, message)
+    ReadError::Refused(Error::new(Reason::RequestEntityTooLarge, message))
 }
 
 #[cfg(test)]
@@ -188,6 +206,7 @@ mod tests {
     use http_body_util::{Full, StreamBody};
 
     use super::*;
+    use crate::http::fairness::Shares;
 
     fn frames(parts: &[&'static [u8]]) -> impl HttpBody<Data = Bytes> + Unpin {
         let frames: Vec<Result<_, Infallible>> =
@@ -195,25 +214,34 @@ mod tests {
         StreamBody::new(futures::stream::iter(frames))
     }
 
+    fn memory() -> Share {
+        Shares::new(4 * MAX_BODY, usize::MAX).open(1)
+    }
+
     #[tokio::test]
     async fn bodies_are_joined_and_limited() {
         let none = HeaderMap::new();
         let read_all = |parts| {
             let none = none.clone();
-            async move { read(&none, frames(parts)).await }
+            let mut memory = memory();
+            async move { read(&none, frames(parts), &mut memory).await }
         };
         assert_eq!(read_all(&[]).await.unwrap(), "");
         assert_eq!(read_all(&[b"ab", b"c", b"", b"d"]).await.unwrap(), "abcd");
         let most = Full::new(Bytes::from(vec![0; MAX_BODY]));
-        assert_eq!(read(&none, most).await.unwrap().len(), MAX_BODY);
+        assert_eq!(read(&none, most, &mut memory()).await.unwrap().len(), MAX_BODY);
         let more = Full::new(Bytes::from(vec![0; MAX_BODY + 1]));
-        let error = read(&none, more).await.unwrap_err();
+        let error = read(&none, more, &mut memory()).await.unwrap_err();
+        let ReadError::Refused(error) = error else { panic!("{error:?}") };
         assert_eq!(error.reason(), Reason::RequestEntityTooLarge);
+        let mut little = Shares::new(10, usize::MAX).open(1);
+        let error = read(&none, frames(&[b"12345", b"6"]), &mut little).await.unwrap_err();
+        assert!(matches!(error, ReadError::NoMemory));
         let mut announced = HeaderMap::new();
         announced.insert(CONTENT_LENGTH, http::HeaderValue::from(MAX_BODY + 1));
         // Nothing is read: this body would never end.
         let endless =
             StreamBody::new(futures::stream::pending::<Result<Frame<Bytes>, Infallible>>());
-        assert!(read(&announced, endless).await.is_err());
+        assert!(read(&announced, endless, &mut memory()).await.is_err());
     }
 }

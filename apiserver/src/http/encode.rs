@@ -28,7 +28,7 @@ pub(crate) use list::list;
 pub(crate) use object::object;
 pub(crate) use protobuf::decode_options;
 pub(crate) use table::Include;
-pub(crate) use watch::watch;
+pub(crate) use watch::{Open, watch};
 
 /// What an answer is made for.
 #[derive(Clone, Debug)]

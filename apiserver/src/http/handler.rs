@@ -10,8 +10,10 @@ use http::{HeaderMap, HeaderValue, Method, Response};
 use machinery::GroupResource;
 
 use super::body::Body;
+use super::fairness::Seats;
 use super::negotiate::{self, Offers, Shape};
 use super::{App, Call, Seen, json, not_found_page, status, text, version};
+use crate::auth::authz;
 use crate::openapi::Surface;
 use crate::registry::{ClusterScope, Error, Reason};
 use pages::Page;
@@ -36,6 +38,11 @@ impl App {
     /// Answers paths that are no resources; all of them are read only.
     async fn path(&self, call: Call<'_>) -> Result<Response<Body>, Error> {
         let path = call.info.path.strip_suffix('/').unwrap_or(call.info.path);
+        // What everybody may see costs nothing, and tells whether the server is well.
+        let _seat = match authz::is_public(call.info.path) {
+            true => None,
+            false => Some(self.fairness.seat(Seats::Read, call.caller, 1).await?),
+        };
         let answer = match Page::of(path) {
             None => None,
             Some(Page::Index) => Some(self.index(call)),

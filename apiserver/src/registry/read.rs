@@ -126,6 +126,11 @@ impl Registry {
         self.answer_list(ctx, target, &selection, listed, &prefix).await
     }
 
+    /// How many objects a list of the target goes through, counted up to `most`.
+    pub(crate) fn count_up_to(&self, target: &Target, most: usize) -> usize {
+        self.cache.count_up_to(&Self::prefix(target), most)
+    }
+
     /// Waits for a revision that a client has heard of.
     pub(super) async fn reach(&self, revision: Revision) -> Result<(), Error> {
         self.cache

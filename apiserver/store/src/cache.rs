@@ -122,6 +122,11 @@ impl Cache {
         self.inner.read().state.population(cluster.as_str())
     }
 
+    /// The number of records under `prefix`, tombstones included; counted up to `most`.
+    pub fn count_up_to(&self, prefix: &KeyPrefix, most: usize) -> usize {
+        self.inner.read().state.count_up_to(prefix, most)
+    }
+
     /// Whether the cache holds no record.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

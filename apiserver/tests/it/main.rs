@@ -14,6 +14,7 @@ mod clusters;
 mod conversion;
 mod crash;
 mod discovery;
+mod fairness;
 mod forms;
 mod garbage;
 mod hook;

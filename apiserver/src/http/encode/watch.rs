@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Form, Include, metadata, protobuf, table};
 use crate::http::audit::AuditId;
 use crate::http::body::Body;
+use crate::http::fairness::Share;
 use crate::http::negotiate::{Encoding, JSON, MetaVersion, Shape, YAML};
 use crate::http::status;
 use crate::metrics::Series;
@@ -30,7 +31,7 @@ const PROTOBUF_STREAM: &str = "application/vnd.kubernetes.protobuf;stream=watch"
 pub(crate) fn watch(
     events: Watch,
     form: Form,
-    series: Arc<Series>,
+    open: Open,
     ending: CancellationToken,
     id: AuditId,
 ) -> Response<Body> {
@@ -39,7 +40,7 @@ pub(crate) fn watch(
         Encoding::Yaml => YAML,
         Encoding::Protobuf => PROTOBUF_STREAM,
     };
-    let mut response = Response::new(Body::stream(frames(events, form, series, ending, id)));
+    let mut response = Response::new(Body::stream(frames(events, form, open, ending, id)));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     response
 }
@@ -47,11 +48,10 @@ pub(crate) fn watch(
 fn frames(
     events: Watch,
     form: Form,
-    series: Arc<Series>,
+    open: Open,
     ending: CancellationToken,
     id: AuditId,
 ) -> impl Stream<Item = Bytes> + Send + 'static {
-    let open = Open::new(series);
     let mut framer = Framer { form, shown_columns: false, id };
     events.take_until(ending.cancelled_owned()).map(move |item| {
         open.series.events.inc();
@@ -60,17 +60,20 @@ fn frames(
 }
 
 /// Counts a watch while it is open.
-struct Open {
+pub(crate) struct Open {
     series: Arc<Series>,
+    /// Its place among those of its logical cluster.
+    _place: Option<Share>,
     since: tokio::time::Instant,
 }
 
 // === impl Open ===
 
 impl Open {
-    fn new(series: Arc<Series>) -> Self {
+    /// From now on.
+    pub(crate) fn new(series: Arc<Series>, place: Option<Share>) -> Self {
         series.open.inc();
-        Self { series, since: tokio::time::Instant::now() }
+        Self { series, _place: place, since: tokio::time::Instant::now() }
     }
 }
 

@@ -9,12 +9,19 @@ use serde_json::Value;
 
 use super::resource::{Found, is_apply, offers};
 use crate::http::body::{self, Body};
-use crate::http::encode::{self, Form, Include};
+use crate::http::encode::{self, Form, Include, Open};
+use crate::http::fairness::{self, Seat, Seats, Share};
 use crate::http::negotiate::{self, Shape};
 use crate::http::query::{PatchForm, WriteVerb, delete_options, list_options, write_options};
 use crate::http::request_info::Verb;
 use crate::http::{App, Seen, status};
 use crate::registry::{Body as Given, DeleteOptions, Deleted, Error, ListOptions, Media, Written};
+
+/// What a write holds while it is worked on.
+struct Held {
+    _memory: Share,
+    _seat: Seat,
+}
 
 impl App {
     /// Does what a request asks of a resource.
@@ -45,6 +52,7 @@ impl App {
     async fn get(&self, found: Found<'_>) -> Result<Response<Body>, Error> {
         let form = form(found)?;
         let version = found.call.query.text("resourceVersion");
+        let _seat = self.fairness.seat(Seats::Read, found.call.caller, 1).await?;
         let view = self.registry.get(found.context, found.target, version).await?;
         Ok(encode::object(&view, &form))
     }
@@ -52,6 +60,8 @@ impl App {
     async fn list(&self, found: Found<'_>) -> Result<Response<Body>, Error> {
         let form = form(found)?;
         let options = list_options(found.call.query)?;
+        let seats = self.list_seats(found, options.limit);
+        let _seat = self.fairness.seat(Seats::Read, found.call.caller, seats).await?;
         let list = self.registry.list(found.context, found.target, options).await?;
         Ok(encode::list(list, &form))
     }
@@ -61,14 +71,21 @@ impl App {
         let options = watch_options(found)?;
         let mut target = found.target.clone();
         target.name = std::sync::Arc::default();
+        let place = self.fairness.watch(found.call.caller)?;
+        // Beginning is work; staying open is none until something happens.
+        let whole = matches!(options.resource_version.as_str(), "" | "0");
+        let initial = options.send_initial_events.unwrap_or(whole);
+        let seats = if initial { self.list_seats(found, 0) } else { 1 };
+        let seat = self.fairness.seat(Seats::Read, found.call.caller, seats).await?;
         let events = self.registry.watch(found.context, &target, options).await?;
+        drop(seat);
         seen.watch = true;
         let series = seen
             .series
             .clone()
             .unwrap_or_else(|| self.metrics.series(&crate::metrics::Labels::path("WATCH")));
         let (ending, id) = (self.ending.clone(), found.call.id.clone());
-        Ok(encode::watch(events, form, series, ending, id))
+        Ok(encode::watch(events, form, Open::new(series, place), ending, id))
     }
 
     async fn create<B>(&self, found: Found<'_>, body: B) -> Result<Response<Body>, Error>
@@ -78,7 +95,7 @@ impl App {
         let form = form(found)?;
         let media = negotiate::content_type(&found.call.parts.headers)?;
         let options = write_options(found.call.query, WriteVerb::Create)?;
-        let bytes = body::read(&found.call.parts.headers, body).await?;
+        let (bytes, _held) = self.take(found, media, body).await?;
         let given = Given { media, bytes };
         let written = self.registry.create(found.context, found.target, given, options).await?;
         Ok(answer(&written, &form))
@@ -91,7 +108,7 @@ impl App {
         let form = form(found)?;
         let media = negotiate::content_type(&found.call.parts.headers)?;
         let options = write_options(found.call.query, WriteVerb::Update)?;
-        let bytes = body::read(&found.call.parts.headers, body).await?;
+        let (bytes, _held) = self.take(found, media, body).await?;
         let given = Given { media, bytes };
         let written = self.registry.update(found.context, found.target, given, options).await?;
         Ok(answer(&written, &form))
@@ -105,8 +122,8 @@ impl App {
         let strategic = found.target.custom.as_ref().is_none_or(|custom| custom.is_builtin);
         let kind = negotiate::patch_type(&found.call.parts.headers, strategic)?;
         let options = write_options(found.call.query, WriteVerb::Patch(PatchForm::from(kind)))?;
-        let bytes = body::read(&found.call.parts.headers, body).await?;
         let media = if is_apply(found.call) { Media::Yaml } else { Media::Json };
+        let (bytes, _held) = self.take(found, media, body).await?;
         let given = Given { media, bytes };
         let written =
             self.registry.patch(found.context, found.target, kind, given, options).await?;
@@ -118,7 +135,7 @@ impl App {
         B: http_body::Body<Data = Bytes> + Send + Unpin,
     {
         let form = form(found)?;
-        let options = self.options_of_delete(found, body).await?;
+        let (options, _held) = self.options_of_delete(found, body).await?;
         Ok(match self.registry.delete(found.context, found.target, options).await? {
             Deleted::Pending(view) => encode::object(&view, &form),
             Deleted::Gone(view) => {
@@ -138,25 +155,61 @@ impl App {
     {
         let form = form(found)?;
         let list = list_options(found.call.query)?;
-        let options = self.options_of_delete(found, body).await?;
+        let (options, _held) = self.options_of_delete(found, body).await?;
         let deleted =
             self.registry.delete_collection(found.context, found.target, options, list).await?;
         Ok(encode::list(deleted, &form))
     }
 
     /// The options of a delete: the body if there is one, in any form, else the query.
-    async fn options_of_delete<B>(&self, found: Found<'_>, body: B) -> Result<DeleteOptions, Error>
+    async fn options_of_delete<B>(
+        &self,
+        found: Found<'_>,
+        body: B,
+    ) -> Result<(DeleteOptions, Held), Error>
     where
         B: http_body::Body<Data = Bytes> + Send + Unpin,
     {
-        let headers = &found.call.parts.headers;
-        let bytes = body::read(headers, body).await?;
-        if bytes.is_empty() {
-            return delete_options(found.call.query, None);
+        // Without a body there need be no type; a wrong one is told below.
+        let media = negotiate::content_type(&found.call.parts.headers);
+        let assumed = *media.as_ref().unwrap_or(&Media::Yaml);
+        let (bytes, held) = self.take(found, assumed, body).await?;
+        let options = if bytes.is_empty() {
+            delete_options(found.call.query, None)?
+        } else {
+            let body = self.parse_options(media?, &bytes)?;
+            delete_options(found.call.query, Some(&body))?
+        };
+        Ok((options, held))
+    }
+
+    /// Reads the body of a write, and waits for its turn.
+    async fn take<B>(&self, found: Found<'_>, media: Media, body: B) -> Result<(Bytes, Held), Error>
+    where
+        B: http_body::Body<Data = Bytes> + Send + Unpin,
+    {
+        let call = found.call;
+        let mut memory = self.fairness.body(call.caller);
+        let bytes = match body::read(&call.parts.headers, body, &mut memory).await {
+            Ok(bytes) => bytes,
+            Err(body::ReadError::Refused(error)) => return Err(error),
+            Err(body::ReadError::NoMemory) => return Err(self.fairness.body_refused()),
+        };
+        if !memory.grow(fairness::body_memory(media, &bytes)) {
+            return Err(self.fairness.body_refused());
         }
-        let media = negotiate::content_type(headers)?;
-        let body = self.parse_options(media, &bytes)?;
-        delete_options(found.call.query, Some(&body))
+        let mut seats = fairness::write_seats(bytes.len());
+        if call.info.verb == Verb::DeleteCollection {
+            seats = seats.max(self.list_seats(found, 0));
+        }
+        let seat = self.fairness.seat(Seats::Write, call.caller, seats).await?;
+        Ok((bytes, Held { _memory: memory, _seat: seat }))
+    }
+
+    /// Seats of what goes through a collection, at most `limit` objects of it (0 for all).
+    fn list_seats(&self, found: Found<'_>, limit: usize) -> u32 {
+        let objects = self.registry.count_up_to(found.target, fairness::COUNTED);
+        fairness::list_seats(if limit == 0 { objects } else { objects.min(limit) })
     }
 
     fn parse_options(&self, media: Media, bytes: &[u8]) -> Result<Value, Error> {

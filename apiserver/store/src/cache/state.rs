@@ -122,6 +122,10 @@ impl State {
         self.slots.len()
     }
 
+    pub(super) fn count_up_to(&self, prefix: &KeyPrefix, most: usize) -> usize {
+        under(&self.slots, prefix, None).take(most).count()
+    }
+
     /// What stands at `key` now.
     pub(super) fn slot(&self, key: &Key) -> Slot {
         match self.slots.get(key) {
