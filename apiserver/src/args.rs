@@ -4,6 +4,7 @@ mod auth;
 mod etcd;
 mod import;
 mod protection;
+mod tls;
 mod transfer;
 
 use std::io::Write;
@@ -57,13 +58,8 @@ struct ServeArgs {
     #[arg(long = "external-hostname", value_name = "NAME")]
     external_hostnames: Vec<String>,
 
-    /// Serving certificate with its chain, as PEM, instead of one of our own.
-    #[arg(long, requires = "tls_private_key_file", value_name = "FILE")]
-    tls_cert_file: Option<PathBuf>,
-
-    /// Key of the serving certificate, as PEM.
-    #[arg(long, requires = "tls_cert_file", value_name = "FILE")]
-    tls_private_key_file: Option<PathBuf>,
+    #[command(flatten)]
+    tls: tls::TlsArgs,
 
     #[command(flatten)]
     auth: auth::AuthArgs,
@@ -137,6 +133,7 @@ impl ServeArgs {
             Some(etcd) => transfer::open_etcd(&etcd).await?,
             None => transfer::open(&self.root_directory, self.history, self.compaction_interval)?,
         };
+        let store = self.protection.open(store)?;
         let mut server = Server::builder(store)
             .bind_address(self.bind_address)
             .port(self.secure_port)
@@ -146,9 +143,10 @@ impl ServeArgs {
             .event_ttl(self.event_ttl)
             .max_objects_per_cluster(self.max_objects_per_cluster)
             .allow_outbound(self.allow_outbound)
-            .inflight(self.protection.inflight());
-        if let Some((certificate, key)) = self.tls_cert_file.zip(self.tls_private_key_file) {
-            server = server.tls_files(certificate, key);
+            .inflight(self.protection.inflight())
+            .tls(self.tls.options());
+        if let Some(audit) = self.protection.audit() {
+            server = server.audit(audit);
         }
         let running = server.start().await?;
         let kubeconfig = self.root_directory.join("admin.kubeconfig");

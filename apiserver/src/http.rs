@@ -6,6 +6,7 @@
 //! knows the codes of failures.
 
 mod audit;
+mod auditing;
 pub(crate) mod body;
 mod coalesce;
 mod encode;
@@ -24,6 +25,7 @@ mod streams;
 mod version;
 mod warnings;
 
+use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,8 +42,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, debug_span};
 
+use crate::audit::{Audit, Record};
 use crate::auth::authn::{Authenticator, Peer};
-use crate::auth::authz::{self, Attributes, Grant};
+use crate::auth::authz::{self, Attributes, Decision, Grant};
 use crate::auth::{Place, UserInfo, impersonation};
 use crate::catalog::{Access, Catalog};
 use crate::discovery::Discovery;
@@ -49,6 +52,7 @@ use crate::metrics::{Labels, Metrics, Series};
 use crate::openapi::OpenApi;
 use crate::registry::{ClusterScope, Error, Reason, Registry};
 use audit::{AUDIT_ID, AuditId};
+use auditing::Heard;
 use body::Body;
 use fairness::Fairness;
 use negotiate::{Encoding, Offers};
@@ -79,6 +83,8 @@ pub(crate) struct App {
     pub(crate) ending: CancellationToken,
     pub(crate) ids: AuditIds,
     pub(crate) fairness: Fairness,
+    /// The audit log, where there is one.
+    pub(crate) audit: Option<Arc<Audit>>,
 }
 
 /// One request on its way, without its body.
@@ -94,6 +100,8 @@ struct Call<'a> {
     id: &'a AuditId,
     /// The caller, as fairness counts them.
     caller: fairness::Caller,
+    /// What the audit log is told.
+    record: Option<&'a Arc<Record>>,
 }
 
 /// What is known of a request once it is answered, for counting and for the log.
@@ -103,6 +111,7 @@ struct Seen {
     series: Option<Arc<Series>>,
     /// A watch counts its own end.
     watch: bool,
+    record: Option<Arc<Record>>,
 }
 
 // === impl App ===
@@ -114,7 +123,12 @@ impl App {
     }
 
     /// Answers one request, whatever it is.
-    pub(crate) async fn serve<B>(&self, peer: &Peer, request: Request<B>) -> Response<Body>
+    pub(crate) async fn serve<B>(
+        &self,
+        peer: &Peer,
+        remote: SocketAddr,
+        request: Request<B>,
+    ) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes> + Send + Unpin,
     {
@@ -129,15 +143,24 @@ impl App {
         };
         inflight.inc();
         let mut seen = Seen::default();
-        let work = self.answer(peer, &parts, &mut body, &id, &mut seen).instrument(span.clone());
+        let heard = Heard { parts: &parts, remote, id: &id, now: Timestamp::now() };
+        let work = self.answer(peer, heard, &mut body, &mut seen).instrument(span.clone());
         let answer = AssertUnwindSafe(work).catch_unwind().await;
         body::take_rest(&parts.headers, body).await;
         inflight.dec();
+        let panicked = answer.is_err();
         let mut response = answer.unwrap_or_else(|panic| {
             self.metrics.panics.inc();
             status::failure(&Error::internal(panic_text(&*panic)), Encoding::Json, &id.to_string())
         });
         let code = response.status().as_u16();
+        if code >= 400
+            && let Some(record) = &seen.record
+            && let Some(status) = response.body().whole()
+        {
+            record.failed(status);
+        }
+        self.answered(&seen, panicked, code).await;
         let elapsed = started.elapsed();
         let series = seen
             .series
@@ -155,20 +178,19 @@ impl App {
     async fn answer<B>(
         &self,
         peer: &Peer,
-        parts: &Parts,
+        heard: Heard<'_>,
         body: B,
-        id: &AuditId,
         seen: &mut Seen,
     ) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes> + Send + Unpin,
     {
-        match self.admit(peer, parts, body, id, seen).await {
+        match self.admit(peer, heard, body, seen).await {
             Ok(response) => response,
             Err(error) => {
                 let offers = Offers { protobuf: true, ..Offers::default() };
-                let accepted = negotiate::accept(&parts.headers, offers).unwrap_or_default();
-                status::failure(&error, accepted.encoding, id.as_str())
+                let accepted = negotiate::accept(&heard.parts.headers, offers).unwrap_or_default();
+                status::failure(&error, accepted.encoding, heard.id.as_str())
             }
         }
     }
@@ -177,15 +199,14 @@ impl App {
     async fn admit<B>(
         &self,
         peer: &Peer,
-        parts: &Parts,
+        heard: Heard<'_>,
         body: B,
-        id: &AuditId,
         seen: &mut Seen,
     ) -> Result<Response<Body>, Error>
     where
         B: http_body::Body<Data = Bytes> + Send + Unpin,
     {
-        let now = Timestamp::now();
+        let Heard { parts, id, now, .. } = heard;
         // What is wrong with the head is told to those who are known.
         let path = decode_path(parts.uri.path());
         let query = Query::parse(parts.uri.query());
@@ -197,9 +218,17 @@ impl App {
             Some(Ok(info)) if info.names_cluster => Place::Named(&info.cluster),
             _ => Place::Unnamed,
         };
-        let user = self.authenticator.authenticate(peer, &parts.headers, place, now).await?;
+        let user = match self.authenticator.authenticate(peer, &parts.headers, place, now).await {
+            Ok(user) => user,
+            Err(error) => {
+                let info = parsed.as_ref().and_then(|parsed| parsed.as_ref().ok());
+                seen.record = self.heard(heard, None, info).await;
+                return Err(error);
+            }
+        };
         seen.user = Some(user.clone());
         let (Ok(path), Ok(query), Some(parsed)) = (&path, &query, parsed) else {
+            seen.record = self.heard(heard, Some(&user), None).await;
             path?;
             query?;
             return refuse_path(PathError::NotFound);
@@ -207,16 +236,19 @@ impl App {
         let info = match parsed {
             Ok(info) => at_home(info, &user),
             Err(error) => {
+                seen.record = self.heard(heard, Some(&user), None).await;
                 let attributes = Attributes::Path { verb: method_verb(&parts.method), path };
                 let root = ClusterScope::One(ClusterName::root());
                 self.registry.authorizer().permit(&user, &root, &attributes)?;
                 return refuse_path(error);
             }
         };
-        let user = self.acting(user, &info.cluster, parts)?;
+        seen.record = self.heard(heard, Some(&user), Some(&info)).await;
+        let record = seen.record.clone();
+        let user = self.acting(user, &info.cluster, parts, record.as_deref())?;
         seen.user = Some(user.clone());
         let asked = attributes(&info, &parts.method);
-        let grant = self.registry.authorizer().permit(&user, &info.cluster, &asked)?;
+        let grant = self.permit(&user, &info.cluster, &asked, record.as_deref())?;
         let creating = matches!(grant, Grant::Creator);
         if !creating
             && !authz::is_public(info.path)
@@ -230,7 +262,17 @@ impl App {
         }
         let limit = time_limit(&info, query)?;
         let caller = self.fairness.caller(&user, &info.cluster);
-        let call = Call { parts, info: &info, query, user: &user, creating, now, id, caller };
+        let call = Call {
+            parts,
+            info: &info,
+            query,
+            user: &user,
+            creating,
+            now,
+            id,
+            caller,
+            record: record.as_ref(),
+        };
         let work = self.handle(call, body, seen);
         match tokio::time::timeout(limit, work).await {
             Ok(answer) => answer,
@@ -249,11 +291,34 @@ impl App {
         caller: Arc<UserInfo>,
         scope: &ClusterScope,
         parts: &Parts,
+        record: Option<&Record>,
     ) -> Result<Arc<UserInfo>, Error> {
         let Some(impersonation) = impersonation::read(&parts.headers)? else { return Ok(caller) };
         let user = impersonation.allow(&caller, scope, self.registry.authorizer())?;
         debug!(caller = caller.name, user = user.name, "acts as another");
-        Ok(Arc::new(user))
+        let user = Arc::new(user);
+        if let Some(record) = record {
+            record.acts_as(&user);
+        }
+        Ok(user)
+    }
+
+    /// Whether a request may go on; the audit log is told why.
+    fn permit(
+        &self,
+        user: &UserInfo,
+        scope: &ClusterScope,
+        asked: &Attributes<'_>,
+        record: Option<&Record>,
+    ) -> Result<Grant, Error> {
+        let permitted = self.registry.authorizer().permit(user, scope, asked);
+        if let Some(record) = record {
+            match &permitted {
+                Ok(grant) => record.decided(true, Decision::Allow(grant.clone()).reason()),
+                Err(_refused) => record.decided(false, ""),
+            }
+        }
+        permitted
     }
 }
 

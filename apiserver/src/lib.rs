@@ -8,6 +8,7 @@
 
 mod admission;
 mod args;
+mod audit;
 pub mod auth;
 pub mod catalog;
 mod certificates;
@@ -25,11 +26,12 @@ mod serve;
 mod webhook;
 
 pub use args::Args;
+pub use audit::{AuditError, AuditLogError, AuditOptions, PolicyError};
 pub use auth::{
     AuthOptions, FrontProxies, OidcOptionError, OidcOptions, ServiceAccountOptions, TokenFileError,
 };
 pub use dialer::Network;
 pub use http::fairness::InflightLimits;
 pub use http::reading;
-pub use pki::PkiError;
+pub use pki::{CipherSuite, NamedCertificate, PkiError, TlsOptions, TlsVersion};
 pub use serve::{Builder, Running, Server, StartError};

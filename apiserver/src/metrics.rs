@@ -4,6 +4,7 @@
 //! closed: no label holds a logical cluster, a namespace, an object or a client, and resources
 //! that tenants define share one label, so no series exists for each of them.
 
+mod audit;
 mod flow;
 mod process;
 
@@ -18,6 +19,7 @@ use prometheus::{
     IntGaugeVec, Opts, Registry, TextEncoder,
 };
 
+pub(crate) use audit::AuditMetrics;
 pub(crate) use flow::{FlowMetrics, LevelMetrics};
 
 /// Requests answered.
@@ -68,6 +70,8 @@ pub struct Metrics {
     pub(crate) mutating: IntGauge,
     /// Requests that panicked.
     pub(crate) panics: IntCounter,
+    /// What is told to the audit log.
+    pub(crate) audit: AuditMetrics,
     /// Requests that wait for their turn.
     pub(crate) flow: FlowMetrics,
 }
@@ -165,6 +169,7 @@ impl Metrics {
             registry.register(collector).expect("each name is registered once");
         }
         Self {
+            audit: AuditMetrics::new(&registry),
             flow: FlowMetrics::new(&registry),
             registry,
             requests,

@@ -7,6 +7,8 @@
 
 pub(crate) mod files;
 mod kubeconfig;
+mod serving;
+mod settings;
 #[cfg(test)]
 mod tests;
 
@@ -23,8 +25,8 @@ use rustls::crypto::aws_lc_rs;
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::{RootCertStore, ServerConfig};
+use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificate};
 
 use crate::auth::MASTERS;
@@ -33,6 +35,8 @@ use crate::certificates::Leaf;
 use files::Keep;
 
 pub(crate) use kubeconfig::{admin_kubeconfig, write_kubeconfig};
+pub(crate) use serving::{Shown, Sources, Trusted};
+pub use settings::{CipherSuite, NamedCertificate, TlsOptions, TlsVersion};
 
 /// A certificate with less than this left is made anew at the start.
 const RENEW_WITHIN_DAYS: i64 = 30;
@@ -176,16 +180,6 @@ impl Pki {
         Ok(Self { ca: ca.certificate, serving, admin, client_authorities, issuer })
     }
 
-    /// Replaces the serving pair by one from files.
-    ///
-    /// # Errors
-    /// When they cannot be read.
-    pub(crate) fn serve_files(&mut self, certificate: &Path, key: &Path) -> Result<(), PkiError> {
-        let (certificate, key) = (files::read(certificate)?, files::read(key)?);
-        self.serving = Pair { certificate, key };
-        Ok(())
-    }
-
     /// Also knows clients by certificates that a CA of the file signed.
     ///
     /// # Errors
@@ -210,31 +204,26 @@ impl Pki {
     pub(crate) fn own_verifier(&self) -> Result<Arc<dyn ClientCertVerifier>, PkiError> {
         verifier([self.ca.as_str()])
     }
+}
 
-    /// The TLS settings of the listener: HTTP/2 and HTTP/1.1, client certificates on offer.
-    ///
-    /// # Errors
-    /// When the serving pair is not usable.
-    pub(crate) fn server_config(
-        &self,
-        verifier: Arc<dyn ClientCertVerifier>,
-    ) -> Result<ServerConfig, PkiError> {
-        let tls = |error: Box<dyn std::error::Error + Send + Sync>| PkiError::Tls(error);
-        let chain = CertificateDer::pem_slice_iter(self.serving.certificate.as_bytes())
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|error| tls(Box::new(error)))?;
-        let key = PrivateKeyDer::from_pem_slice(self.serving.key.as_bytes())
-            .map_err(|error| tls(Box::new(error)))?;
-        let provider = Arc::new(aws_lc_rs::default_provider());
-        let mut config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| tls(Box::new(error)))?
-            .with_client_cert_verifier(Arc::new(LateVerifier(verifier)))
-            .with_single_cert(chain, key)
-            .map_err(|error| tls(Box::new(error)))?;
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(config)
-    }
+/// The TLS settings of the listener: HTTP/2 and HTTP/1.1, client certificates on offer.
+///
+/// # Errors
+/// When the settings leave nothing that can be spoken.
+pub(crate) fn server_config(
+    options: &TlsOptions,
+    shown: Arc<Shown>,
+    trusted: Arc<dyn ClientCertVerifier>,
+) -> Result<ServerConfig, PkiError> {
+    let mut provider = aws_lc_rs::default_provider();
+    options.choose(&mut provider);
+    let mut config = ServerConfig::builder_with_provider(Arc::new(provider))
+        .with_protocol_versions(options.versions())
+        .map_err(|error| PkiError::Tls(Box::new(error)))?
+        .with_client_cert_verifier(Arc::new(LateVerifier(trusted)))
+        .with_cert_resolver(shown);
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
 }
 
 /// Verifies client certificates by the authorities of a file, and nothing else.

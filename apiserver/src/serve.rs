@@ -20,6 +20,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, info_span, warn};
 
+use crate::audit::{Audit, AuditError, AuditOptions};
 use crate::auth::authn::{Authenticator, Authorities, FrontProxy};
 use crate::auth::authz::Authorizer;
 use crate::auth::bearer::Bearers;
@@ -35,7 +36,7 @@ use crate::http::fairness::{Fairness, InflightLimits};
 use crate::http::{self, App, AuditIds, Health, IssuerPages};
 use crate::metrics::Metrics;
 use crate::openapi::OpenApi;
-use crate::pki::{self, Pki, PkiError};
+use crate::pki::{self, Pki, PkiError, Shown, Sources, TlsOptions, Trusted};
 use crate::registry::Registry;
 
 /// How long open connections have to finish, and then background work.
@@ -53,12 +54,13 @@ pub struct Builder {
     port: u16,
     root: Option<PathBuf>,
     external_hostnames: Vec<String>,
-    tls_files: Option<(PathBuf, PathBuf)>,
+    tls: TlsOptions,
     auth: AuthOptions,
     allowed_networks: Vec<Network>,
     housekeeping: controllers::Settings,
     max_objects: usize,
     inflight: InflightLimits,
+    audit: Option<AuditOptions>,
 }
 
 /// A server that runs. Dropping it ends it without waiting; [`Running::shutdown`] waits.
@@ -82,6 +84,9 @@ pub enum StartError {
     /// Certificates.
     #[error("prepare certificates")]
     Pki(#[from] PkiError),
+    /// The audit log.
+    #[error("set up the audit log")]
+    Audit(#[from] AuditError),
     /// Static tokens.
     #[error("read static tokens")]
     Tokens(#[from] TokenFileError),
@@ -113,7 +118,8 @@ impl Server {
             port: 0,
             root: None,
             external_hostnames: Vec::new(),
-            tls_files: None,
+            tls: TlsOptions::default(),
+            audit: None,
             auth: AuthOptions::default(),
             allowed_networks: Vec::new(),
             housekeeping: controllers::Settings::default(),
@@ -172,7 +178,21 @@ impl Builder {
     /// A serving certificate and key from files, instead of our own.
     #[must_use]
     pub fn tls_files(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
-        self.tls_files = Some((certificate.into(), key.into()));
+        self.tls.certificate = Some((certificate.into(), key.into()));
+        self
+    }
+
+    /// How TLS is spoken, instead of what was said before.
+    #[must_use]
+    pub fn tls(mut self, options: TlsOptions) -> Self {
+        self.tls = options;
+        self
+    }
+
+    /// What is told to the audit log; without it, nothing is.
+    #[must_use]
+    pub fn audit(mut self, options: AuditOptions) -> Self {
+        self.audit = Some(options);
         self
     }
 
@@ -211,14 +231,13 @@ impl Builder {
     /// When certificates, the address or the store cannot be had.
     pub async fn start(self) -> Result<Running, StartError> {
         let mut pki = Pki::open(self.root.as_deref(), &self.names(), Timestamp::now())?;
-        if let Some((certificate, key)) = &self.tls_files {
-            pki.serve_files(certificate, key)?;
-        }
         if let Some(authorities) = &self.auth.client_authorities {
             pki.trust_clients(authorities)?;
         }
-        let verifier = pki.client_verifier()?;
-        let tls = TlsAcceptor::from(Arc::new(pki.server_config(verifier.clone())?));
+        let trusted = Trusted::open(&pki)?;
+        let shown = Shown::open(&pki, &self.tls)?;
+        let config = pki::server_config(&self.tls, shown.clone(), trusted.clone())?;
+        let tls = TlsAcceptor::from(Arc::new(config));
         let address = SocketAddr::new(self.address, self.port);
         let listen_error = |source| StartError::Listen { address, source };
         let listener = http::bind(address).await.map_err(listen_error)?;
@@ -228,9 +247,17 @@ impl Builder {
         let registry = self.registry(&pki, address.port(), &background).await?;
         let ending = CancellationToken::new();
         let own = pki.own_verifier()?;
-        let authorities = Authorities { all: verifier, own, objects: registry.cache().clone() };
+        let authorities = Authorities { all: trusted.clone(), own, objects: registry.cache().clone() };
         let metrics = Arc::new(Metrics::new());
+        let audit = match &self.audit {
+            Some(options) => {
+                let audit = Audit::open(options, metrics.audit.clone(), &background)?;
+                Some(Arc::new(audit))
+            }
+            None => None,
+        };
         let app = Arc::new(App {
+            audit,
             fairness: Fairness::new(self.inflight, &metrics.flow),
             catalog: registry.catalog().clone(),
             openapi: Arc::new(OpenApi::new(registry.types().clone())),
@@ -253,6 +280,7 @@ impl Builder {
         let ends = http::Ends { stop: stop.clone(), cut: cut.clone() };
         let listening = http::listen(listener, tls, app, connections.clone(), ends);
         drop(connections.spawn(info_span!("listener"), listening));
+        self.follow_certificates(pki, address.port(), (shown, trusted), &background);
         info!(%address, "listening");
         Ok(Running {
             address,
@@ -334,6 +362,35 @@ impl Builder {
         Ok(Bearers::new(accounts, admin, file, oidc, self.store.clone(), cache))
     }
 
+    /// Reads certificates again when they change, and makes our own anew in time.
+    fn follow_certificates(
+        &self,
+        pki: Pki,
+        port: u16,
+        (shown, trusted): (Arc<Shown>, Arc<Trusted>),
+        background: &Tasks,
+    ) {
+        let sources = Sources {
+            root: self.root.clone(),
+            names: self.names(),
+            tls: self.tls.clone(),
+            client_authorities: self.auth.client_authorities.clone(),
+        };
+        let (builder, ended) = (self.clone(), background.cancellation().clone());
+        let renewed = move |pki: &Pki| {
+            let Some(root) = &builder.root else { return };
+            let kubeconfig = builder.kubeconfig(pki, port);
+            if let Err(error) = pki::write_kubeconfig(root, &kubeconfig) {
+                let error = &error as &dyn std::error::Error;
+                warn!(error, "the administrator's kubeconfig could not be written");
+            }
+        };
+        let follow = sources.follow(pki, shown, trusted, renewed);
+        drop(background.spawn(info_span!("certificates"), async move {
+            ended.run_until_cancelled(follow).await;
+        }));
+    }
+
     /// Where the keys of tokens are, for those who trust the issuer.
     fn issuer_pages(&self, port: u16) -> IssuerPages {
         let jwks = self.auth.service_accounts.jwks_uri.clone();
@@ -363,7 +420,7 @@ impl Builder {
     }
 
     fn kubeconfig(&self, pki: &Pki, port: u16) -> String {
-        pki::admin_kubeconfig(pki, &self.url(port), self.tls_files.is_none())
+        pki::admin_kubeconfig(pki, &self.url(port), self.tls.certificate.is_none())
     }
 }
 

@@ -54,6 +54,7 @@ struct Validation {
 
 #[derive(Debug)]
 struct Audit {
+    key: String,
     value: Expression,
 }
 
@@ -146,6 +147,7 @@ impl Policy {
                 },
             });
         let audits = only(PolicyKind::Validating, "auditAnnotations").iter().map(|audit| Audit {
+            key: text(audit, "key").to_owned(),
             value: plain.compile(text(audit, "valueExpression"), &[Type::String, Type::Null]),
         });
         Self {
@@ -169,7 +171,13 @@ impl Policy {
     }
 
     /// What fails for a request, with one parameter or none.
-    pub(crate) fn judge(&self, inputs: &Inputs<'_>) -> Vec<Denial> {
+    ///
+    /// What the audit log is to be told is added to `told`, by key.
+    pub(crate) fn judge(
+        &self,
+        inputs: &Inputs<'_>,
+        told: &mut Vec<(String, String)>,
+    ) -> Vec<Denial> {
         let broken = |message: String| {
             let denial = Denial { message, reason: Reason::Invalid, always: false };
             if self.ignores_failure { Vec::new() } else { vec![denial] }
@@ -197,7 +205,7 @@ impl Policy {
                 Ok(Err(why)) => denials.extend(broken(why)),
             }
         }
-        denials.extend(self.audit(inputs));
+        denials.extend(self.audit(inputs, told));
         denials
     }
 
@@ -225,13 +233,20 @@ impl Policy {
         Ok(message)
     }
 
-    /// Evaluates what would be annotated: there is no audit log yet, but one that fails denies.
-    fn audit(&self, inputs: &Inputs<'_>) -> Vec<Denial> {
+    /// Evaluates what is annotated; one that fails denies.
+    fn audit(&self, inputs: &Inputs<'_>, told: &mut Vec<(String, String)>) -> Vec<Denial> {
         let left = Mutex::new(OF_POLICY);
         let mut denials = Vec::new();
         for audit in &self.audits {
-            let failed = match audit.value.evaluate(inputs, &self.variables, &left, |_| ()) {
-                Ok(Ok(())) => continue,
+            let text = |value: &cel_rules::Value<'_>| value.as_str().map(str::to_owned);
+            let failed = match audit.value.evaluate(inputs, &self.variables, &left, text) {
+                Ok(Ok(value)) => {
+                    let value = value.map(|value| value.trim().to_owned());
+                    if let Some(value) = value.filter(|value| !value.is_empty()) {
+                        told.push((audit.key.clone(), value));
+                    }
+                    continue;
+                }
                 Ok(Err(why)) => why,
                 Err(why) => why.to_owned(),
             };

@@ -1,7 +1,12 @@
 //! Flags that bound what a server does for one logical cluster.
 
-use clap::Args;
+use std::path::PathBuf;
+use std::sync::Arc;
 
+use clap::Args;
+use store::{SealedStore, Store, sealed};
+
+use crate::audit::AuditOptions;
 use crate::http::fairness::InflightLimits;
 
 #[derive(Debug, Args)]
@@ -19,11 +24,56 @@ pub(super) struct ProtectionArgs {
     /// Watches that may be open in one logical cluster.
     #[arg(long, value_name = "NUMBER", default_value_t = InflightLimits::default().watches)]
     max_watches_per_cluster: usize,
+
+    /// Keys by which values are sealed in the store: an EncryptionConfiguration of
+    /// apiserver.config.k8s.io/v1 with the providers aesgcm and identity.
+    #[arg(long, value_name = "FILE")]
+    encryption_provider_config: Option<PathBuf>,
+
+    /// What the audit log tells of which requests: a Policy of audit.k8s.io/v1. Without one
+    /// nothing is logged.
+    #[arg(long, value_name = "FILE", requires = "audit_log_path")]
+    audit_policy_file: Option<PathBuf>,
+
+    /// File of the audit log; - is standard output.
+    #[arg(long, value_name = "FILE")]
+    audit_log_path: Option<PathBuf>,
+
+    /// Megabytes after which the file is set aside. [default: 100]
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, hide_default_value = true)]
+    audit_log_maxsize: u64,
+
+    /// Files set aside that are kept; 0 keeps all.
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    audit_log_maxbackup: usize,
+
+    /// Days for which they are kept; 0 is for ever.
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    audit_log_maxage: u64,
 }
 
 // === impl ProtectionArgs ===
 
 impl ProtectionArgs {
+    /// The store as the server sees it: plain, where it is sealed.
+    pub(super) fn open(&self, store: Arc<dyn Store>) -> anyhow::Result<Arc<dyn Store>> {
+        Ok(match &self.encryption_provider_config {
+            Some(path) => SealedStore::new(store, sealed::read_config(path)?),
+            None => store,
+        })
+    }
+
+    /// The audit log, if there is to be one.
+    pub(super) fn audit(&self) -> Option<AuditOptions> {
+        Some(AuditOptions {
+            policy: self.audit_policy_file.clone()?,
+            log: self.audit_log_path.clone()?,
+            max_megabytes: self.audit_log_maxsize,
+            max_backups: self.audit_log_maxbackup,
+            max_days: self.audit_log_maxage,
+        })
+    }
+
     pub(super) fn inflight(&self) -> InflightLimits {
         InflightLimits {
             reads: self.max_requests_inflight,

@@ -82,7 +82,7 @@ pub(crate) async fn listen(
         let (tls, app, ends, streams) = (tls.clone(), app.clone(), ends.clone(), tasks.clone());
         tasks.spawn(Span::none(), async move {
             let ended = tokio::select! {
-                ended = serve(stream, tls, app, streams, ends.stop) => ended,
+                ended = serve(stream, peer, tls, app, streams, ends.stop) => ended,
                 () = ends.cut.cancelled() => Ok(()),
             };
             if let Err(error) = ended {
@@ -94,6 +94,7 @@ pub(crate) async fn listen(
 
 async fn serve(
     stream: TcpStream,
+    remote: SocketAddr,
     tls: TlsAcceptor,
     app: Arc<App>,
     tasks: Tasks,
@@ -111,7 +112,7 @@ async fn serve(
     let http2 = session.alpn_protocol() == Some(b"h2");
     let service = service_fn(move |request| {
         let (app, peer) = (app.clone(), peer.clone());
-        async move { Ok::<_, Infallible>(app.serve(&peer, request).await) }
+        async move { Ok::<_, Infallible>(app.serve(&peer, remote, request).await) }
     });
     if http2 {
         return serve_http2(stream, service, tasks, &stop).await;

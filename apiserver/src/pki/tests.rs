@@ -35,7 +35,9 @@ fn certificates_are_kept_until_something_changes() {
 fn the_pairs_serve_and_verify() {
     let pki = Pki::open(None, &names(&[]), Timestamp::now()).unwrap();
     let verifier = pki.client_verifier().unwrap();
-    assert!(pki.server_config(verifier.clone()).is_ok());
+    let options = TlsOptions::default();
+    let shown = Shown::open(&pki, &options).unwrap();
+    assert!(server_config(&options, shown, verifier.clone()).is_ok());
     let admin = CertificateDer::from_pem_slice(pki.admin.certificate.as_bytes()).unwrap();
     let now = rustls_pki_types::UnixTime::now();
     assert!(verifier.verify_client_cert(&admin, &[], now).is_ok());

@@ -36,6 +36,12 @@ impl Registry {
         schema.ok_or_else(|| Error::internal(format!("no schema for {kind:?}")))
     }
 
+    /// A body as JSON, for who only wants to know what was sent; `None` where it is none.
+    pub(crate) fn document(&self, media: Media, bytes: &Bytes) -> Option<Value> {
+        let body = Body { media, bytes: bytes.clone() };
+        self.parse(&body).ok().map(|raw| raw.value)
+    }
+
     /// Parses a body, whatever its form.
     pub(super) fn parse(&self, body: &Body) -> Result<Raw, Error> {
         let limits = Limits::default();

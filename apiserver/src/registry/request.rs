@@ -1,5 +1,6 @@
 //! What the registry is asked, parsed and free of HTTP.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,6 +12,12 @@ use schema::crd::CustomType;
 use schema::resource::ResourceDef;
 
 use crate::auth::{MASTERS, UserInfo};
+
+/// The annotation that tells the audit log of validations that failed, as upstream has it.
+const VALIDATION_FAILURE: &str = "validation.policy.admission.k8s.io/validation_failure";
+
+/// Bytes after which an annotation grows no more.
+const MAX_ANNOTATION: usize = 10 << 10;
 
 /// Which logical clusters a request is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +63,8 @@ pub struct Context {
     pub(crate) creating: bool,
     /// Texts for `Warning` headers, each once.
     warnings: Mutex<Vec<String>>,
+    /// What admission tells the audit log.
+    annotations: Mutex<BTreeMap<String, String>>,
 }
 
 /// The form of a request's body.
@@ -181,7 +190,15 @@ pub enum PatchType {
 impl Context {
     /// A request's context, without warnings yet.
     pub fn new(user: Arc<UserInfo>, now: Timestamp, agent: Arc<str>) -> Self {
-        Self { user, now, agent, inside: false, creating: false, warnings: Mutex::default() }
+        Self {
+            user,
+            now,
+            agent,
+            inside: false,
+            creating: false,
+            warnings: Mutex::default(),
+            annotations: Mutex::default(),
+        }
     }
 
     /// The owner of a logical cluster that this request creates, unless masters or the server
@@ -203,6 +220,36 @@ impl Context {
         if !warnings.contains(&text) {
             warnings.push(text);
         }
+    }
+
+    /// Tells the audit log something; different values of one key are joined by a comma.
+    pub(crate) fn annotate(&self, key: &str, value: &str) {
+        let mut annotations = self.annotations.lock();
+        let held = annotations.entry(key.to_owned()).or_default();
+        if held.is_empty() {
+            value.clone_into(held);
+        } else if held.len() < MAX_ANNOTATION && !held.split(", ").any(|own| own == value) {
+            held.push_str(", ");
+            held.push_str(value);
+        }
+    }
+
+    /// Tells the audit log of a validation that failed, as JSON; all of them are one list.
+    pub(crate) fn annotate_failure(&self, failure: &serde_json::Value) {
+        let mut annotations = self.annotations.lock();
+        let held = annotations.entry(VALIDATION_FAILURE.to_owned()).or_default();
+        if held.len() < MAX_ANNOTATION {
+            let joined = match held.strip_suffix(']') {
+                Some(before) => format!("{before},{failure}]"),
+                None => format!("[{failure}]"),
+            };
+            *held = joined;
+        }
+    }
+
+    /// What the audit log is told, leaving nothing.
+    pub(crate) fn take_annotations(&self) -> BTreeMap<String, String> {
+        std::mem::take(&mut self.annotations.lock())
     }
 
     /// The warnings so far, leaving none.

@@ -12,6 +12,10 @@ use crate::admission::{Attributes, Objects};
 /// The most warnings, and bytes of one, that are passed on.
 const MAX_WARNINGS: usize = 64;
 
+/// The longest key and value that the audit log is told, in bytes.
+const MAX_ANNOTATION_KEY: usize = 253;
+const MAX_ANNOTATION: usize = 4 << 10;
+
 /// What a webhook answers.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Verdict {
@@ -19,6 +23,8 @@ pub(crate) struct Verdict {
     /// The `Status` of a refusal.
     pub(crate) result: Value,
     pub(crate) warnings: Vec<String>,
+    /// What the audit log is to be told.
+    pub(crate) annotations: Vec<(String, String)>,
     /// A JSON patch, if there is one.
     pub(crate) patch: Option<Vec<u8>>,
 }
@@ -99,7 +105,13 @@ pub(crate) fn verdict(
     };
     let warnings = response.get("warnings").and_then(Value::as_array).into_iter().flatten();
     let warnings = warnings.filter_map(Value::as_str).map(str::to_owned).take(MAX_WARNINGS);
+    let annotations = response.get("auditAnnotations").and_then(Value::as_object);
+    let annotations = annotations.into_iter().flatten().filter_map(|(key, value)| {
+        let value = value.as_str().filter(|value| value.len() <= MAX_ANNOTATION)?;
+        (key.len() <= MAX_ANNOTATION_KEY).then(|| (key.clone(), value.to_owned()))
+    });
     Ok(Verdict {
+        annotations: annotations.take(MAX_WARNINGS).collect(),
         allowed: response.get("allowed") == Some(&Value::Bool(true)),
         warnings: warnings.collect(),
         patch,

@@ -15,6 +15,7 @@ mod history;
 mod key;
 pub mod memory;
 pub mod object;
+pub mod sealed;
 pub mod transfer;
 mod types;
 mod undo;
@@ -30,6 +31,7 @@ pub use error::{Cause, CommitError, ReadError};
 pub use etcd::{EtcdOptions, EtcdStore};
 pub use key::{Key, KeyPrefix};
 pub use memory::MemoryStore;
+pub use sealed::SealedStore;
 pub use types::{
     Change, Compare, Expect, Identity, Op, Page, Range, Record, Revision, Txn, WatchMessage,
 };

@@ -46,9 +46,8 @@ impl Street {
                 "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User",
                     "name": tenant}],
             });
-            let path = format!(
-                "/clusters/{tenant}/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
-            );
+            let path =
+                format!("/clusters/{tenant}/apis/rbac.authorization.k8s.io/v1/clusterrolebindings");
             let answer = hub.admin(Ask::new(Method::POST, &path).json(&binding)).await;
             assert_eq!(answer.status, 201, "{answer:?}");
         }
@@ -95,8 +94,7 @@ async fn watches_of_one_logical_cluster_are_bounded() {
         assert_eq!(head, "HTTP/1.1 200");
         open.push(stream);
     }
-    let refused =
-        street.ask("busy", Ask::get("/clusters/busy/api/v1/namespaces?watch=1")).await;
+    let refused = street.ask("busy", Ask::get("/clusters/busy/api/v1/namespaces?watch=1")).await;
     let text = refused.fails(429, "TooManyRequests");
     assert_eq!(text, "Too many requests, please try again later.");
     assert_eq!(refused.header("retry-after"), "1");
@@ -149,12 +147,14 @@ async fn a_tenant_whose_webhook_hangs_waits_alone() {
                 "resources": ["configmaps"]}],
         }],
     });
-    let path = "/clusters/busy/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+    let path =
+        "/clusters/busy/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
     let made = street.ask("busy", Ask::new(Method::POST, path).json(&hook)).await;
     assert_eq!(made.status, 201, "{made:?}");
 
     let stream = street.hub.connect(Who::Anonymous, b"h2").await;
-    let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
+    let handshake =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
     let (sender, connection) = handshake.await.unwrap();
     // One has the seat, 128 wait, and the others are told to come back.
     let flood = (0..140).map(|_| {

@@ -8,6 +8,7 @@ mod access;
 mod admission;
 mod agents;
 mod apply;
+mod audit;
 mod certificates;
 mod client;
 mod clusters;

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Form, Include, metadata, protobuf, table};
 use crate::http::audit::AuditId;
+use crate::http::auditing::Watched;
 use crate::http::body::Body;
 use crate::http::fairness::Share;
 use crate::http::negotiate::{Encoding, JSON, MetaVersion, Shape, YAML};
@@ -64,6 +65,8 @@ pub(crate) struct Open {
     series: Arc<Series>,
     /// Its place among those of its logical cluster.
     _place: Option<Share>,
+    /// Tells the audit log of its end.
+    _watched: Option<Watched>,
     since: tokio::time::Instant,
 }
 
@@ -71,9 +74,9 @@ pub(crate) struct Open {
 
 impl Open {
     /// From now on.
-    pub(crate) fn new(series: Arc<Series>, place: Option<Share>) -> Self {
+    pub(crate) fn new(series: Arc<Series>, place: Option<Share>, watched: Option<Watched>) -> Self {
         series.open.inc();
-        Self { series, _place: place, since: tokio::time::Instant::now() }
+        Self { series, _place: place, _watched: watched, since: tokio::time::Instant::now() }
     }
 }
 

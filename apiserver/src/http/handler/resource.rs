@@ -87,6 +87,9 @@ impl App {
         };
         let found = Found { call, path, target: &target, context: &context };
         let answer = self.perform(found, body, seen).await;
+        if let Some(record) = call.record {
+            record.annotate(context.take_annotations());
+        }
         let warned = context.take_warnings();
         if warned.is_empty() {
             return answer;

@@ -15,7 +15,9 @@ use crate::http::negotiate::{self, Shape};
 use crate::http::query::{PatchForm, WriteVerb, delete_options, list_options, write_options};
 use crate::http::request_info::Verb;
 use crate::http::{App, Seen, status};
-use crate::registry::{Body as Given, DeleteOptions, Deleted, Error, ListOptions, Media, Written};
+use crate::registry::{
+    Body as Given, DeleteOptions, Deleted, Error, ListOptions, Media, View, Written,
+};
 
 /// What a write holds while it is worked on.
 struct Held {
@@ -54,7 +56,7 @@ impl App {
         let version = found.call.query.text("resourceVersion");
         let _seat = self.fairness.seat(Seats::Read, found.call.caller, 1).await?;
         let view = self.registry.get(found.context, found.target, version).await?;
-        Ok(encode::object(&view, &form))
+        Ok(shown(found, &view, &form))
     }
 
     async fn list(&self, found: Found<'_>) -> Result<Response<Body>, Error> {
@@ -85,7 +87,13 @@ impl App {
             .clone()
             .unwrap_or_else(|| self.metrics.series(&crate::metrics::Labels::path("WATCH")));
         let (ending, id) = (self.ending.clone(), found.call.id.clone());
-        Ok(encode::watch(events, form, Open::new(series, place), ending, id))
+        Ok(encode::watch(
+            events,
+            form,
+            Open::new(series, place, self.watched(found.call.record)),
+            ending,
+            id,
+        ))
     }
 
     async fn create<B>(&self, found: Found<'_>, body: B) -> Result<Response<Body>, Error>
@@ -98,7 +106,7 @@ impl App {
         let (bytes, _held) = self.take(found, media, body).await?;
         let given = Given { media, bytes };
         let written = self.registry.create(found.context, found.target, given, options).await?;
-        Ok(answer(&written, &form))
+        Ok(answer(found, &written, &form))
     }
 
     async fn update<B>(&self, found: Found<'_>, body: B) -> Result<Response<Body>, Error>
@@ -111,7 +119,7 @@ impl App {
         let (bytes, _held) = self.take(found, media, body).await?;
         let given = Given { media, bytes };
         let written = self.registry.update(found.context, found.target, given, options).await?;
-        Ok(answer(&written, &form))
+        Ok(answer(found, &written, &form))
     }
 
     async fn patch<B>(&self, found: Found<'_>, body: B) -> Result<Response<Body>, Error>
@@ -127,7 +135,7 @@ impl App {
         let given = Given { media, bytes };
         let written =
             self.registry.patch(found.context, found.target, kind, given, options).await?;
-        Ok(answer(&written, &form))
+        Ok(answer(found, &written, &form))
     }
 
     async fn delete<B>(&self, found: Found<'_>, body: B) -> Result<Response<Body>, Error>
@@ -137,7 +145,7 @@ impl App {
         let form = form(found)?;
         let (options, _held) = self.options_of_delete(found, body).await?;
         Ok(match self.registry.delete(found.context, found.target, options).await? {
-            Deleted::Pending(view) => encode::object(&view, &form),
+            Deleted::Pending(view) => shown(found, &view, &form),
             Deleted::Gone(view) => {
                 let resource = &found.target.resource;
                 let resource = GroupResource {
@@ -197,6 +205,11 @@ impl App {
         };
         if !memory.grow(fairness::body_memory(media, &bytes)) {
             return Err(self.fairness.body_refused());
+        }
+        if let Some(record) = call.record.filter(|record| record.wants_request())
+            && let Some(body) = self.registry.document(media, &bytes)
+        {
+            record.request_body(&body);
         }
         let mut seats = fairness::write_seats(bytes.len());
         if call.info.verb == Verb::DeleteCollection {
@@ -261,8 +274,16 @@ fn watch_options(found: Found<'_>) -> Result<ListOptions, Error> {
     Ok(options)
 }
 
-fn answer(written: &Written, form: &Form) -> Response<Body> {
-    let mut response = encode::object(&written.view, form);
+/// An object as the answer; the audit log is told of it.
+fn shown(found: Found<'_>, view: &View, form: &Form) -> Response<Body> {
+    if let Some(record) = found.call.record {
+        record.response_body(&view.json);
+    }
+    encode::object(view, form)
+}
+
+fn answer(found: Found<'_>, written: &Written, form: &Form) -> Response<Body> {
+    let mut response = shown(found, &written.view, form);
     if written.created {
         *response.status_mut() = StatusCode::CREATED;
     }

@@ -63,6 +63,9 @@ impl Registry {
             Err(why) => return Err(failed_calling(&hook.name, &why)),
         };
         verdict.warnings.iter().for_each(|warning| ctx.warn(warning));
+        for (key, value) in &verdict.annotations {
+            ctx.annotate(&format!("{}/{key}", hook.name), value);
+        }
         if verdict.allowed {
             Ok(Some(verdict))
         } else {

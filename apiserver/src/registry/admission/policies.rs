@@ -84,7 +84,11 @@ impl Registry {
                 binding: &binding,
                 binding_name: &bound.header.name,
             };
-            let denials = self.denials(target, admission, objects, &in_force).await?;
+            let mut told = Vec::new();
+            let denials = self.denials(target, admission, objects, &in_force, &mut told).await?;
+            for (key, value) in &told {
+                ctx.annotate(&format!("{}/{key}", binding.policy), value);
+            }
             for denial in denials {
                 let denied = in_force.told(ctx, &denial);
                 refusal = refusal.or(denied.map(|message| (denial.reason, message)));
@@ -102,6 +106,7 @@ impl Registry {
         admission: &Admission,
         objects: &Objects,
         in_force: &InForce<'_>,
+        told: &mut Vec<(String, String)>,
     ) -> Result<Vec<Denial>, Error> {
         let attributes = &admission.attributes;
         let InForce { policy, binding, .. } = in_force;
@@ -130,7 +135,7 @@ impl Registry {
                 params: params.as_ref(),
                 caller: &caller,
             };
-            denials.extend(policy.judge(&inputs));
+            denials.extend(policy.judge(&inputs, told));
         }
         Ok(denials)
     }
@@ -159,7 +164,10 @@ impl InForce<'_> {
                     "Validation failed for ValidatingAdmissionPolicy '{policy}' with binding \
                      '{binding}': {message}"
                 )),
-                // There is no audit log to write to yet.
+                Action::Audit if !denial.always => ctx.annotate_failure(&serde_json::json!({
+                    "message": message, "policy": policy, "binding": binding,
+                    "validationActions": ["Audit"],
+                })),
                 Action::Warn | Action::Audit => {}
             }
         }

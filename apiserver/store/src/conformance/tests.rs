@@ -43,6 +43,12 @@ suite!(embedded_without_recent_history, {
     embedded(EmbeddedOptions { recent_bytes: 1024, ..EmbeddedOptions::default() })
 });
 
+// Everything is ciphertext below.
+suite!(sealed, {
+    let keys = crate::sealed::Keyring::for_tests();
+    Fixture::new(crate::SealedStore::new(MemoryStore::new(Options::default()), keys))
+});
+
 fn embedded(options: EmbeddedOptions) -> Fixture {
     let directory = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open(&directory.path().join("store"), options).unwrap();
