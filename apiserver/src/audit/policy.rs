@@ -263,16 +263,16 @@ mod tests {
     #[test]
     fn the_first_rule_decides() {
         let policy = Policy::parse(
-            b"apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n\
-              - {level: None, users: [quiet]}\n\
-              - {level: None, nonResourceURLs: ['/healthz*', /version]}\n\
-              - {level: Request, userGroups: [watched], verbs: [create], omitStages: [Panic]}\n\
-              - level: RequestResponse\n  resources:\n  - {group: '', resources: [pods/log, secrets]}\n\
-              - level: Request\n  namespaces: [prod]\n  omitManagedFields: true\n  resources:\n\
-                - {group: apps, resources: [deployments], resourceNames: [web]}\n\
-                - {group: '', resources: ['serviceaccounts/*', '*/status']}\n\
-              - {level: Metadata, resources: [{group: g.io}]}\n\
-              - {level: Metadata, namespaces: ['']}\n",
+            br#"{apiVersion: audit.k8s.io/v1, kind: Policy, omitStages: [RequestReceived], rules: [
+              {level: None, users: [quiet]},
+              {level: None, nonResourceURLs: ["/healthz*", /version]},
+              {level: Request, userGroups: [watched], verbs: [create], omitStages: [Panic]},
+              {level: RequestResponse, resources: [{resources: [pods/log, secrets]}]},
+              {level: Request, namespaces: [prod], omitManagedFields: true, resources: [
+                {group: apps, resources: [deployments], resourceNames: [web]},
+                {resources: [serviceaccounts, "serviceaccounts/*", "*/status"]}]},
+              {level: Metadata, resources: [{group: g.io}]},
+              {level: Metadata, namespaces: [""]}]}"#,
         )
         .unwrap();
         let ann = UserInfo::known("ann", &["watched"]);

@@ -1,5 +1,6 @@
 //! Our server and kube-apiserver with etcd, under the same load on the same machine.
 
+mod abuse;
 mod figures;
 mod garbage;
 mod report;
@@ -21,6 +22,7 @@ use crate::steps::step;
 
 use self::figures::{Figures, megabytes};
 
+pub(crate) use self::abuse::abuse;
 pub(crate) use self::garbage::garbage;
 pub(crate) use self::types::types;
 

@@ -98,6 +98,15 @@ enum BenchWhat {
         #[arg(long, default_value_t = 100)]
         objects: usize,
     },
+    /// One tenant that asks without end, beside many quiet ones: what these notice.
+    Abuse {
+        /// Quiet tenants, each in a logical cluster of its own.
+        #[arg(long, default_value_t = 100)]
+        tenants: usize,
+        /// Seconds of each measurement.
+        #[arg(long, default_value_t = 20)]
+        seconds: u64,
+    },
     /// Many custom types, the same ones in many logical clusters: memory, time, CPU.
     Types {
         /// Different definitions.
@@ -131,6 +140,9 @@ fn run(arguments: &Arguments) -> Result<()> {
             Some(BenchWhat::Scale { clusters }) => bench::scale(clusters, bench.workers),
             Some(BenchWhat::Gc { clusters, objects }) => {
                 bench::garbage(clusters, objects, bench.workers)
+            }
+            Some(BenchWhat::Abuse { tenants, seconds }) => {
+                bench::abuse(tenants, seconds, bench.workers)
             }
             Some(BenchWhat::Types { definitions, clusters }) => {
                 bench::types(definitions, clusters, bench.workers)

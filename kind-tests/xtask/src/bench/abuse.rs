@@ -1,0 +1,114 @@
+//! One tenant that asks without end, beside many quiet ones: what these notice of it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+use kind_tests::hub::{self, Hub};
+use kind_tests::progress::say;
+use kind_tests::{Run, Tool, cargo, tools};
+
+use crate::setup;
+use crate::steps::step;
+
+/// How many times longer the quiet ones' p99 may be beside the abuser.
+const MOST: f64 = 3.0;
+
+/// Below this many milliseconds a p99 is that of a machine with nothing to do.
+const FLOOR: f64 = 1.0;
+
+/// Measures `tenants` quiet tenants alone, and then beside an abuser with `workers` writers and as many
+/// readers of everything, for so many seconds each.
+pub(crate) fn abuse(tenants: usize, seconds: u64, workers: u32) -> Result<()> {
+    setup::install_packages()?;
+    setup::build(&[Tool::Loadgen])?;
+    let program = step("build the server", || hub::program(cargo::Profile::Release))?;
+    let run = Run::open("bench-abuse")?;
+    let tokens = run.subfolder("tokens")?.join("tokens.csv");
+    std::fs::write(&tokens, "token-of-quiet,quiet,1\ntoken-of-abuser,abuser,2\n")?;
+    let mut options = hub::Options::new(program);
+    options.arguments.push(format!("--token-auth-file={}", tokens.display()));
+    let mut hub = Hub::with(&run, "hub", options)?;
+    let kubeconfig = hub.kubeconfig();
+    let part = |name: &str, part: &str| -> Result<Command> {
+        let mut command = Command::new(tools::path(Tool::Loadgen)?);
+        command
+            .arg(format!("-kubeconfig={}", kubeconfig.display()))
+            .arg(format!("-name={name}"))
+            .arg(format!("-part={part}"))
+            .arg(format!("-tenants={tenants}"))
+            .arg(format!("-c={workers}"))
+            .arg(format!("-duration={seconds}s"))
+            .stdin(Stdio::null())
+            .stderr(Stdio::inherit());
+        Ok(command)
+    };
+    step(&format!("{tenants} quiet tenants and an abuser"), || lines(&mut part("", "setup")?))?;
+    let alone = step("the quiet ones alone", || lines(&mut part("alone", "quiet")?))?;
+    let (beside, abuser) = step("the quiet ones beside the abuser", || {
+        // The abuser's own program shares the machine, which is not what is measured: it yields.
+        let mut abuser = part("abuser", "abuser")?;
+        let abuser = yielding(&abuser_program(&mut abuser)).stdout(Stdio::piped()).spawn()?;
+        let beside = lines(&mut part("beside", "quiet")?);
+        let abuser = abuser.wait_with_output()?;
+        ensure!(abuser.status.success(), "the abuser ended with {}", abuser.status);
+        Ok((beside?, String::from_utf8(abuser.stdout)?))
+    })?;
+    let memory = hub.memory()?;
+    hub.terminate()?;
+    println!("{}{}{}", alone, beside, abuser);
+    let p99 = |line: &str| figures(line).get("p99-ms").copied().context("no p99");
+    let (alone, beside) = (p99(&alone)?, p99(&beside)?);
+    let times = beside / alone.max(FLOOR);
+    println!("the quiet ones' p99: {alone:.2} ms alone, {beside:.2} ms beside: {times:.2} times");
+    println!("the server's memory: {} MB at most", memory.peak >> 20);
+    ensure!(times <= MOST, "that is more than {MOST} times");
+    Ok(())
+}
+
+/// The program and arguments of a command.
+fn abuser_program(command: &mut Command) -> Vec<std::ffi::OsString> {
+    let program = command.get_program().to_owned();
+    std::iter::once(program).chain(command.get_args().map(ToOwned::to_owned)).collect()
+}
+
+/// The same command at the lowest priority.
+fn yielding(words: &[std::ffi::OsString]) -> Command {
+    let mut command = Command::new(Path::new("nice"));
+    command.args(["-n", "19"]).args(words).stdin(Stdio::null()).stderr(Stdio::inherit());
+    command
+}
+
+fn lines(command: &mut Command) -> Result<String> {
+    let output = command.output().context("run loadgen")?;
+    let lines = String::from_utf8(output.stdout)?;
+    say(&lines);
+    if !output.status.success() {
+        bail!("loadgen ended with {}", output.status);
+    }
+    Ok(lines)
+}
+
+/// The figures of a line: names and numbers in turn, after its label.
+fn figures(line: &str) -> BTreeMap<&str, f64> {
+    let words: Vec<&str> = line.split_whitespace().skip(1).collect();
+    let pairs = words.chunks_exact(2).filter_map(|pair| match pair {
+        [name, value] => Some((*name, value.parse().ok()?)),
+        _ => None,
+    });
+    pairs.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_have_figures() {
+        let found = figures("alone read-p99-ms 1.50 p99-ms 2.25 requests 30\n");
+        assert_eq!(found.get("p99-ms"), Some(&2.25));
+        assert_eq!(found.get("requests"), Some(&30.0));
+        assert!(figures("").is_empty());
+    }
+}
