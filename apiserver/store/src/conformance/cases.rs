@@ -78,7 +78,7 @@ pub(super) async fn malformed_commits(fixture: &Fixture) {
     let value = vec![b'x'; MAX_COMMIT_BYTES].into();
     let result = fixture.commit(&[], vec![Op::Put { key: a.clone(), value }]).await;
     assert!(matches!(result, Err(CommitError::TooLarge { .. })), "{result:?}");
-    let value = vec![b'x'; MAX_COMMIT_BYTES - a.as_bytes().len()].into();
+    let value = vec![b'x'; MAX_COMMIT_BYTES - a.as_bytes().len() - fixture.added].into();
     fixture.commit(&[], vec![Op::Put { key: a.clone(), value }]).await.unwrap();
     assert_eq!(fixture.list(prefix("things"), None).await.len(), 1);
 }

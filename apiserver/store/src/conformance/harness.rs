@@ -22,6 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct Fixture {
     pub store: Arc<dyn Store>,
+    /// Bytes that the store adds to a value before it counts its size, at most.
+    pub(crate) added: usize,
     tasks: Tasks,
     _kept: Option<Box<dyn Any + Send + Sync>>,
 }
@@ -37,7 +39,7 @@ pub(crate) struct Watch {
 impl Fixture {
     /// A fixture of a fresh store.
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, tasks: Tasks::new(), _kept: None }
+        Self { store, added: 0, tasks: Tasks::new(), _kept: None }
     }
 
     /// Keeps something until the store is no longer used, as its directory.

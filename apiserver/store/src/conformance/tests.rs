@@ -46,7 +46,8 @@ suite!(embedded_without_recent_history, {
 // Everything is ciphertext below.
 suite!(sealed, {
     let keys = crate::sealed::Keyring::for_tests();
-    Fixture::new(crate::SealedStore::new(MemoryStore::new(Options::default()), keys))
+    let store = crate::SealedStore::new(MemoryStore::new(Options::default()), keys);
+    Fixture { added: 64, ..Fixture::new(store) }
 });
 
 fn embedded(options: EmbeddedOptions) -> Fixture {
