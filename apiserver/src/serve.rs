@@ -247,7 +247,8 @@ impl Builder {
         let registry = self.registry(&pki, address.port(), &background).await?;
         let ending = CancellationToken::new();
         let own = pki.own_verifier()?;
-        let authorities = Authorities { all: trusted.clone(), own, objects: registry.cache().clone() };
+        let authorities =
+            Authorities { all: trusted.clone(), own, objects: registry.cache().clone() };
         let metrics = Arc::new(Metrics::new());
         let audit = match &self.audit {
             Some(options) => {
