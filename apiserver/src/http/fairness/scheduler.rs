@@ -10,8 +10,8 @@
 //!   then still free, so work that takes long (a slow webhook) never takes the seats of all.
 //! - Nothing waits that may have a seat. One that is too wide for what is free waits until it
 //!   fits, and nobody who comes later is taken before it.
-//! - While two flows have something waiting and take turns, what they are given differs by the
-//!   widest request of each at most.
+//! - While two flows have something waiting and are seated in turn, what they are given differs by
+//!   the widest request of each at most.
 //! - Memory is held for flows that wait or hold seats, and for no others; what waits is bounded for
 //!   each user, each logical cluster, and over all.
 
