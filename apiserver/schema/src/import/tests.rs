@@ -85,7 +85,7 @@ fn every_definition_is_accepted_and_served() {
         assert!(known::resource(&compiled.group, plural).is_some(), "nothing is known of {name}");
         versions += compiled.versions.len();
     }
-    assert_eq!(versions, 49);
+    assert_eq!(versions, 48);
 }
 
 #[test]
@@ -108,6 +108,10 @@ fn what_a_cluster_returned_is_valid_and_stays_as_it_is() {
         let gv = GroupVersion::parse(object["apiVersion"].as_str().unwrap()).unwrap();
         let plural = path.rsplit('/').next().unwrap();
         let name = crd_name(&gv.group, plural);
+        if name == "resourcequotas.core" {
+            // This server serves it itself.
+            continue;
+        }
         let is_it = |made: &&ImportedType| made.crd["metadata"]["name"] == *name;
         let made = imported[&*gv.group].types.iter().find(is_it).unwrap();
         let schema = schemas(made).into_iter().find(|(version, _)| *version == &*gv.version);

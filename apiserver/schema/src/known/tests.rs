@@ -30,7 +30,9 @@ fn served() -> Vec<(Input, Served)> {
     let answers: Vec<Served> =
         serde_json::from_str(include_str!("../../tests/data/import/served.json")).unwrap();
     assert_eq!(inputs.len(), answers.len(), "run the oracle again");
-    inputs.into_iter().zip(answers).collect()
+    // What this server has come to serve itself is recorded, too.
+    let pairs = inputs.into_iter().zip(answers);
+    pairs.filter(|(input, _)| !input.path.ends_with("/resourcequotas")).collect()
 }
 
 fn gvk(object: &Value) -> Gvk {
