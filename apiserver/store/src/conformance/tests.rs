@@ -47,7 +47,9 @@ suite!(embedded_without_recent_history, {
 suite!(sealed, {
     let keys = crate::sealed::Keyring::for_tests();
     let store = crate::SealedStore::new(MemoryStore::new(Options::default()), keys);
-    Fixture { added: 64, ..Fixture::new(store) }
+    let mut fixture = Fixture::new(store);
+    fixture.added = 64;
+    fixture
 });
 
 fn embedded(options: EmbeddedOptions) -> Fixture {
