@@ -7,13 +7,14 @@ use schema::ResourceDef;
 use crate::clusters::virtuals::ApiService;
 
 /// Where upstream puts the groups that it serves, highest first, and the first of their versions.
-const UPSTREAM: [(&str, i64, i64); 10] = [
+const UPSTREAM: [(&str, i64, i64); 11] = [
     ("", 18_000, 1),
     // Upstream has no object for this one, which always comes first of those with a name.
     ("apiregistration.k8s.io", 17_900, 15),
     ("events.k8s.io", 17_750, 15),
     ("authentication.k8s.io", 17_700, 15),
     ("authorization.k8s.io", 17_600, 15),
+    ("certificates.k8s.io", 17_300, 15),
     ("rbac.authorization.k8s.io", 17_000, 15),
     ("admissionregistration.k8s.io", 16_700, 15),
     ("apiextensions.k8s.io", 16_700, 15),
