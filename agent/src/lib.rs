@@ -1,0 +1,1 @@
+//! The agent of a SyncTarget: a library that the operator links for mode `Push`, and a program.

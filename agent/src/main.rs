@@ -1,0 +1,3 @@
+//! The program `kcp-agent`.
+
+fn main() {}

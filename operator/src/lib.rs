@@ -1,0 +1,1 @@
+//! The operator: one process for the SyncTargets of all logical clusters.

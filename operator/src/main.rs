@@ -1,0 +1,3 @@
+//! The program `kcp-operator`.
+
+fn main() {}
