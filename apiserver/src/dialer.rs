@@ -25,11 +25,11 @@ use http::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
 use http::{Method, Uri};
 use http_body_util::Full;
 use machinery::ClusterName;
+use machinery::network::Reachable;
 
-pub use address::Network;
 pub(crate) use error::CallError;
+pub use machinery::network::Network;
 
-use address::Addresses;
 use connection::{Connection, Failed};
 use limits::Limits;
 use pool::{Place, Pool};
@@ -38,7 +38,7 @@ use trust::Trust;
 /// What outbound calls are made with. Shared by the whole server.
 #[derive(Debug)]
 pub(crate) struct Dialer {
-    addresses: Addresses,
+    reachable: Reachable,
     trust: Trust,
     limits: Limits,
     pool: Pool,
@@ -77,7 +77,7 @@ impl Dialer {
     /// `allowed`.
     pub(crate) fn new(allowed: Vec<Network>) -> Self {
         Self {
-            addresses: Addresses::new(allowed),
+            reachable: Reachable::new(allowed),
             trust: Trust::default(),
             limits: Limits::default(),
             pool: Pool::default(),
@@ -136,7 +136,8 @@ impl Dialer {
                 outcome => return self.settle(place, kept, outcome),
             }
         }
-        let addresses = self.addresses.resolve(&destination.host, destination.port).await?;
+        let addresses =
+            address::resolve(&self.reachable, &destination.host, destination.port).await?;
         let mut fresh = Connection::open(&addresses, &destination.host, config).await?;
         let outcome = fresh.exchange(request(), call.max_answer).await;
         self.settle(place, fresh, outcome)

@@ -11,7 +11,6 @@
 //! - One type that the server doesn't take doesn't keep others out.
 
 mod client;
-mod kubeconfig;
 mod source;
 mod target;
 
@@ -20,13 +19,13 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use machinery::ClusterName;
+use machinery::kubeconfig::{Access, Identity};
 use runtime::Tasks;
 use schema::import::{
     DiscoveredGroup, ImportedType, Loss, Skipped, VersionSource, crd_name, import_group, why_not,
 };
 
 use client::Client;
-use kubeconfig::Access;
 use target::Outcome;
 
 /// What to import.
@@ -131,8 +130,16 @@ impl Counts {
 fn read(path: &Path) -> anyhow::Result<Access> {
     let text = std::fs::read(path).with_context(|| format!("read {}", path.display()))?;
     let directory = path.parent().unwrap_or(Path::new(""));
-    Access::parse(&text, directory)
-        .with_context(|| format!("the kubeconfig {} can't be used", path.display()))
+    let file = |path: &str| std::fs::read(directory.join(path)).map_err(|e| e.to_string());
+    let mut access = Access::parse(&text, Some(&file))
+        .with_context(|| format!("the kubeconfig {} can't be used", path.display()))?;
+    if let Identity::TokenFile(path) = &access.identity {
+        let path = directory.join(path);
+        let token = std::fs::read_to_string(&path);
+        let token = token.with_context(|| format!("read {}", path.display()))?;
+        access.identity = Identity::Token(token.trim().to_owned());
+    }
+    Ok(access)
 }
 
 /// Leaves only the named resources; all, if none is named.

@@ -9,6 +9,7 @@ use http::{HeaderValue, Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
+use machinery::kubeconfig::{Access, Identity};
 use runtime::Tasks;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject;
@@ -17,8 +18,6 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tracing::debug_span;
-
-use super::kubeconfig::{Access, Identity};
 
 /// How long one request may take; the longest answers, OpenAPI documents, are some megabytes.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -111,7 +110,8 @@ impl Client {
     /// When the address, a certificate or a key is none.
     pub(crate) fn new(access: &Access, tasks: &Tasks) -> Result<Self, ClientError> {
         let authorization = match &access.identity {
-            Identity::Certificate { .. } => None,
+            // A file's token has been read before.
+            Identity::Certificate { .. } | Identity::TokenFile(_) => None,
             Identity::Token(token) => {
                 let header = HeaderValue::from_str(&format!("Bearer {token}"));
                 let mut header = header.map_err(|e| ClientError::Material("token", e.into()))?;
@@ -307,7 +307,7 @@ fn tls(access: &Access) -> Result<ClientConfig, ClientError> {
         .map_err(refused(AUTHORITY))?
         .with_root_certificates(roots);
     let mut config = match &access.identity {
-        Identity::Token(_) => builder.with_no_client_auth(),
+        Identity::Token(_) | Identity::TokenFile(_) => builder.with_no_client_auth(),
         Identity::Certificate { chain, key } => {
             const CERTIFICATE: &str = "client certificate";
             let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(chain).collect();

@@ -5,13 +5,13 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use http::{Method, StatusCode};
 use machinery::ClusterName;
+use machinery::kubeconfig::Access;
 use machinery::meta::get_str;
 use schema::crd;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::client::Client;
-use super::kubeconfig::Access;
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -136,9 +136,9 @@ fn refusal(crd: &Value) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use machinery::kubeconfig::Identity;
     use serde_json::json;
 
-    use super::super::kubeconfig::Identity;
     use super::*;
 
     #[test]

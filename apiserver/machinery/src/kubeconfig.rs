@@ -3,31 +3,31 @@
 //! A kubeconfig may name programs to run and addresses to send everything to. Whoever follows those does
 //! what the author of the file wants; so they are refused, each with its reason, and what is left is an
 //! address, the certificates that vouch for it (the system's, where it names none), and an identity.
-//! Files that it names are read: who runs an import gives a kubeconfig of their own.
-
-use std::path::Path;
+//! Files that it names are read by whoever gives a reader for them, which is for kubeconfigs of one's
+//! own; without one they are refused, since a stranger's kubeconfig may name any file of this machine.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use machinery::json::{self, Limits};
 use serde_json::Value;
+
+use crate::json::{self, Limits};
 
 /// How a cluster is reached, and as whom.
 #[derive(Clone)]
-pub(crate) struct Access {
+pub struct Access {
     /// The server's address, `https://HOST[:PORT][/PATH]` without a slash at its end.
-    pub(crate) server: String,
+    pub server: String,
     /// The name that its certificate must be for, where that is not the host of the address.
-    pub(crate) server_name: Option<String>,
+    pub server_name: Option<String>,
     /// The certificates that vouch for it, as PEM; `None` for the system's.
-    pub(crate) authority: Option<Vec<u8>>,
+    pub authority: Option<Vec<u8>>,
     /// Who calls.
-    pub(crate) identity: Identity,
+    pub identity: Identity,
 }
 
 /// Who calls.
 #[derive(Clone)]
-pub(crate) enum Identity {
+pub enum Identity {
     /// A client certificate and its key, as PEM.
     Certificate {
         /// The certificate with its chain.
@@ -37,11 +37,16 @@ pub(crate) enum Identity {
     },
     /// A bearer token.
     Token(String),
+    /// A file with a bearer token, which may be another one later.
+    TokenFile(String),
 }
+
+/// Reads a file that a kubeconfig names; says why it can't be read.
+pub type Files<'f> = &'f dyn Fn(&str) -> Result<Vec<u8>, String>;
 
 /// Why a kubeconfig can't be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum KubeconfigError {
+pub enum KubeconfigError {
     /// It is no YAML.
     #[error("it is no YAML: {0}")]
     Unreadable(String),
@@ -87,11 +92,17 @@ pub(crate) enum KubeconfigError {
     },
 }
 
+/// Names a file with a token.
+const TOKEN_FILE: &str = "tokenFile";
+
 /// Fields of a cluster that are refused.
 const OF_CLUSTER: [(&str, &str); 2] = [
     ("proxy-url", "requests go to the cluster itself"),
     ("insecure-skip-tls-verify", "whoever answers could be anyone"),
 ];
+
+/// Why files are refused without a reader.
+const NO_FILES: &str = "no files are read; put the content into the kubeconfig";
 
 /// Fields of a user that are refused.
 const OF_USER: [(&str, &str); 6] = [
@@ -107,23 +118,21 @@ const OF_USER: [(&str, &str); 6] = [
 
 impl Access {
     /// Reads the current context of a kubeconfig; without contexts, its only cluster and user. Files that
-    /// it names are read, relative ones in `directory`.
+    /// it names are read by `files`, and refused if there is none. A token's file is not read here.
     ///
     /// # Errors
     /// What is missing, wrong or refused.
-    pub(crate) fn parse(text: &[u8], directory: &Path) -> Result<Self, KubeconfigError> {
+    pub fn parse(text: &[u8], files: Option<Files<'_>>) -> Result<Self, KubeconfigError> {
         let config = json::yaml(text, &Limits::default())
             .map_err(|error| KubeconfigError::Unreadable(error.message))?
             .value;
         let (cluster, user) = chosen(&config)?;
         let (mut cluster, mut user) = (cluster.clone(), user.clone());
-        take_in(&mut cluster, "certificate-authority", "certificate-authority-data", directory)?;
-        for (file, data) in [
-            ("client-certificate", "client-certificate-data"),
-            ("client-key", "client-key-data"),
-            ("tokenFile", "token"),
-        ] {
-            take_in(&mut user, file, data, directory)?;
+        take_in(&mut cluster, "certificate-authority", "certificate-authority-data", files)?;
+        take_in(&mut user, "client-certificate", "client-certificate-data", files)?;
+        take_in(&mut user, "client-key", "client-key-data", files)?;
+        if files.is_none() && field(&user, TOKEN_FILE).is_some() {
+            return Err(KubeconfigError::Refused { field: TOKEN_FILE, reason: NO_FILES });
         }
         Self::of(&cluster, &user)
     }
@@ -137,7 +146,9 @@ impl Access {
             return Err(KubeconfigError::Invalid { field: "server", problem });
         }
         let authority = pem(cluster, "certificate-authority-data")?;
-        let token = field(user, "token").map(|token| Identity::Token(token.to_owned()));
+        let own = field(user, "token").map(|token| Identity::Token(token.to_owned()));
+        let named = || field(user, TOKEN_FILE).map(|path| Identity::TokenFile(path.to_owned()));
+        let token = own.or_else(named);
         let chain = pem(user, "client-certificate-data")?;
         let key = pem(user, "client-key-data")?;
         let identity = match (token, chain, key) {
@@ -170,6 +181,7 @@ impl std::fmt::Debug for Identity {
         f.write_str(match self {
             Self::Certificate { .. } => "Certificate",
             Self::Token(_) => "Token",
+            Self::TokenFile(_) => "TokenFile",
         })
     }
 }
@@ -210,18 +222,15 @@ fn take_in(
     value: &mut Value,
     file: &'static str,
     data: &'static str,
-    directory: &Path,
+    files: Option<Files<'_>>,
 ) -> Result<(), KubeconfigError> {
     let Some(path) = field(value, file).map(str::to_owned) else { return Ok(()) };
+    let Some(read) = files else {
+        return Err(KubeconfigError::Refused { field: file, reason: NO_FILES });
+    };
     if field(value, data).is_none() {
-        let content = std::fs::read(directory.join(&path)).map_err(|error| {
-            let (path, why) = (path.clone(), error.to_string());
-            KubeconfigError::File { field: file, path, why }
-        })?;
-        value[data] = match data {
-            "token" => String::from_utf8_lossy(&content).trim().into(),
-            _ => STANDARD.encode(content).into(),
-        };
+        let told = |why| KubeconfigError::File { field: file, path: path.clone(), why };
+        value[data] = STANDARD.encode(read(&path).map_err(told)?).into();
     }
     value[file] = Value::Null;
     Ok(())

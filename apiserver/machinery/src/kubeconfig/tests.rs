@@ -22,7 +22,7 @@ fn config() -> Value {
 }
 
 fn parse(config: &Value) -> Result<Access, KubeconfigError> {
-    Access::parse(config.to_string().as_bytes(), Path::new("/nowhere"))
+    Access::parse(config.to_string().as_bytes(), None)
 }
 
 #[test]
@@ -92,20 +92,20 @@ fn each_refusal_says_why() {
 #[test]
 fn nonsense_is_told() {
     for text in ["", "[]", "x", "clusters: 1", "clusters: [1]\nusers: [2]"] {
-        assert!(Access::parse(text.as_bytes(), Path::new("")).is_err(), "{text}");
+        assert!(Access::parse(text.as_bytes(), None).is_err(), "{text}");
     }
-    assert!(matches!(Access::parse(b"\t:", Path::new("")), Err(KubeconfigError::Unreadable(_))));
+    assert!(matches!(Access::parse(b"\t:", None), Err(KubeconfigError::Unreadable(_))));
 }
 
 #[test]
 fn files_that_a_kubeconfig_names_are_read() {
-    let directory = tempfile::tempdir().unwrap();
-    for (file, content) in [("ca", "CA"), ("chain", "CERTIFICATE"), ("key", "KEY")] {
-        let content = format!("-----BEGIN {content}-----");
-        std::fs::write(directory.path().join(file), content).unwrap();
-    }
-    std::fs::write(directory.path().join("token"), "secret\n").unwrap();
-    let own = |config: &Value| Access::parse(config.to_string().as_bytes(), directory.path());
+    let read = |path: &str| match path {
+        "ca" => Ok(b"-----BEGIN CA-----".to_vec()),
+        "chain" => Ok(b"-----BEGIN CERTIFICATE-----".to_vec()),
+        "key" => Ok(b"-----BEGIN KEY-----".to_vec()),
+        _ => Err("no such file".to_owned()),
+    };
+    let own = |config: &Value| Access::parse(config.to_string().as_bytes(), Some(&read));
     let mut config = config();
     let cluster = json!({"server": "https://host", "certificate-authority": "ca"});
     config["clusters"][0]["cluster"] = cluster;
@@ -122,14 +122,29 @@ fn files_that_a_kubeconfig_names_are_read() {
     let access = own(&config).unwrap();
     assert_eq!(access.authority.as_deref(), Some(b"-----BEGIN OWN-----".as_slice()));
 
-    config["users"][0]["user"] = json!({"tokenFile": directory.path().join("token")});
+    config["users"][0]["user"] = json!({"tokenFile": "token"});
     config["clusters"][0]["cluster"] = json!({"server": "https://host"});
     let access = own(&config).unwrap();
-    assert!(matches!(&access.identity, Identity::Token(token) if token == "secret"));
+    assert!(matches!(&access.identity, Identity::TokenFile(path) if path == "token"));
     assert_eq!(access.authority, None, "the system's");
     config["users"][0]["user"] = json!({"client-certificate": "none", "client-key": "key"});
     let told = own(&config).unwrap_err().to_string();
-    assert!(told.starts_with("its client-certificate \"none\" can't be read: "), "{told}");
+    assert_eq!(told, "its client-certificate \"none\" can't be read: no such file");
     config["users"][0]["user"] = json!({"exec": {"command": "x"}});
     assert!(own(&config).unwrap_err().to_string().starts_with("its exec is not followed"));
+}
+
+#[test]
+fn files_of_a_stranger_are_refused() {
+    for (pointer, field) in [
+        ("/clusters/0/cluster", "certificate-authority"),
+        ("/users/0/user", "client-certificate"),
+        ("/users/0/user", "client-key"),
+        ("/users/0/user", "tokenFile"),
+    ] {
+        let mut config = config();
+        config.pointer_mut(pointer).unwrap()[field] = json!("/etc/passwd");
+        let told = parse(&config).unwrap_err().to_string();
+        assert_eq!(told, format!("its {field} is not followed: {NO_FILES}"));
+    }
 }
