@@ -50,6 +50,42 @@ pub const DOWNSTREAM_NAME: &str = "workloads.kcp.io/downstream-name";
 /// Downstream annotation: where the object comes from, as JSON.
 pub const UPSTREAM: &str = "workloads.kcp.io/upstream";
 
+/// Upstream annotation: with the value `true`, the copy stays downstream, without our marks, when
+/// the object goes or is unassigned.
+pub const ORPHAN: &str = "workloads.kcp.io/orphan";
+
+/// Upstream annotation: with the value [`RECREATE`], a copy whose immutable fields would have to
+/// change is deleted and made again.
+pub const ON_IMMUTABLE: &str = "workloads.kcp.io/on-immutable";
+
+/// The value of [`ON_IMMUTABLE`].
+pub const RECREATE: &str = "Recreate";
+
+/// Annotation of a SyncTarget: so many deletes, the number that its condition `DeletionPaused`
+/// shows, may go on.
+pub const APPROVE_DELETIONS: &str = "workloads.kcp.io/approve-deletions";
+
+/// Annotation of a SyncTarget: so many orphans, the number that its status shows, may be deleted.
+pub const APPROVE_ORPHANS: &str = "workloads.kcp.io/approve-orphans";
+
+/// Annotation of a SyncTarget: the hub is accepted as it is, after it has gone back in time; the
+/// value is the number that the condition `UpstreamChanged` shows.
+pub const APPROVE_UPSTREAM: &str = "workloads.kcp.io/approve-upstream";
+
+/// Annotation of a SyncTarget, written by the operator: the logical clusters (`infra`) and
+/// namespaces (`infra/shop`) that people are deleting, with commas between them. Deletes in them
+/// need no approval.
+pub const DELETING: &str = "workloads.kcp.io/deleting";
+
+/// The field manager of copies.
+pub const SYNCER: &str = "kcp-syncer";
+
+/// The field manager of what agents write upstream.
+pub const AGENT: &str = "kcp-agent";
+
+/// Annotation of objects in lists and watches over several logical clusters: which one it is of.
+pub const CLUSTER_ANNOTATION: &str = "kcp.io/cluster";
+
 /// The value of a state label by which a target is to hold the object.
 pub const STATE_SYNC: &str = "Sync";
 
