@@ -35,7 +35,23 @@ pub fn command() -> Command {
 /// # Errors
 /// When it does not build.
 pub fn build(package: &str, binary: &str, profile: Profile) -> Result<PathBuf> {
+    build_by(command(), package, binary, profile)
+}
+
+/// As [`build`], but the program needs no libraries of the system: for images that hold it alone.
+///
+/// # Errors
+/// When it does not build.
+pub fn build_static(package: &str, binary: &str, profile: Profile) -> Result<PathBuf> {
     let mut cargo = command();
+    // For the target alone: what runs while building, as procedural macros do, is loaded by the
+    // compiler.
+    cargo.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS", "-C target-feature=+crt-static");
+    cargo.env("CARGO_BUILD_TARGET", "x86_64-unknown-linux-gnu");
+    build_by(cargo, package, binary, profile)
+}
+
+fn build_by(mut cargo: Command, package: &str, binary: &str, profile: Profile) -> Result<PathBuf> {
     cargo.args(["build", "--package", package, "--bin", binary]);
     cargo.arg("--message-format=json-render-diagnostics");
     if profile == Profile::Release {

@@ -35,6 +35,19 @@ pub struct ControlPlane {
     namespace: Option<Namespace>,
     access: Access,
     kubeconfig: PathBuf,
+    folder: PathBuf,
+    name: String,
+    /// The API server's, to start it again.
+    arguments: Vec<String>,
+}
+
+/// Files of a control plane that its other programs need.
+#[derive(Debug)]
+pub struct Files {
+    /// The API server's certificate, with the authority that signed it.
+    pub authority: PathBuf,
+    /// The key that ServiceAccounts' tokens are signed with.
+    pub token_key: PathBuf,
 }
 
 /// Where the two programs listen.
@@ -83,8 +96,9 @@ impl ControlPlane {
         let etcd = Process::spawn(run, &format!("{name}-etcd"), etcd)?;
 
         let token = fs::read_to_string("/proc/sys/kernel/random/uuid")?.trim().to_owned();
+        let arguments = apiserver_arguments(folder, &ports, &token)?;
         let mut apiserver = command(path(Tool::KubeApiserver)?);
-        apiserver.args(apiserver_arguments(folder, &ports, &token)?);
+        apiserver.args(&arguments);
         let mut apiserver = Process::spawn(run, &format!("{name}-apiserver"), apiserver)?;
 
         let certificate = folder.join("certificates/apiserver.crt");
@@ -94,13 +108,43 @@ impl ControlPlane {
             let server = format!("https://{}:{}", ports.address, ports.secure);
             Ok(authority.ends_with("-----\n").then_some(Access { server, authority }))
         })?;
-        within(PATIENCE, "the API server to be ready", || {
-            apiserver.check_running()?;
-            Ok(https::get(&access, "/readyz").ok().filter(|(status, _)| *status == 200))
-        })?;
+        wait_until_ready(&mut apiserver, &access)?;
         let kubeconfig = folder.join("admin.kubeconfig");
         access.write(&kubeconfig, &token)?;
-        Ok(Self { apiserver, etcd, namespace, access, kubeconfig })
+        let (folder, name) = (folder.to_owned(), name.to_owned());
+        Ok(Self { apiserver, etcd, namespace, access, kubeconfig, folder, name, arguments })
+    }
+
+    /// Files that its other programs need.
+    pub fn files(&self) -> Files {
+        Files {
+            authority: self.folder.join("certificates/apiserver.crt"),
+            token_key: self.folder.join("service-accounts.key"),
+        }
+    }
+
+    /// SIGKILL for the API server, as a crash would end it.
+    ///
+    /// # Errors
+    /// When it cannot be killed.
+    pub fn kill_api(&mut self) -> Result<()> {
+        self.apiserver.kill().map(|_| ())
+    }
+
+    /// Starts the API server again at its address, and waits until it is ready.
+    ///
+    /// # Errors
+    /// As [`ControlPlane::start`].
+    pub fn start_api(&mut self, run: &Run) -> Result<()> {
+        self.apiserver.terminate()?;
+        let program = path(Tool::KubeApiserver)?;
+        let mut command = match &self.namespace {
+            Some(namespace) => namespace.command(program),
+            None => Command::new(program),
+        };
+        command.args(&self.arguments);
+        self.apiserver = Process::spawn(run, &format!("{}-apiserver", self.name), command)?;
+        wait_until_ready(&mut self.apiserver, &self.access)
     }
 
     /// The kubeconfig of a user in `system:masters`.
@@ -160,6 +204,14 @@ impl Ports {
         let bind = Ipv4Addr::LOCALHOST.into();
         Ok(Self { bind, address: bind, secure, etcd, etcd_peer })
     }
+}
+
+fn wait_until_ready(apiserver: &mut Process, access: &Access) -> Result<()> {
+    within(PATIENCE, "the API server to be ready", || {
+        apiserver.check_running()?;
+        Ok(https::get(access, "/readyz").ok().filter(|(status, _)| *status == 200))
+    })?;
+    Ok(())
 }
 
 fn is_port_taken(error: &anyhow::Error) -> bool {

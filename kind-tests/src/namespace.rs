@@ -52,6 +52,11 @@ impl Namespace {
         &self.name
     }
 
+    /// Its number, which no other on this machine has while it lives.
+    pub fn index(&self) -> u8 {
+        self.index
+    }
+
     /// The host's address, as seen from inside.
     pub fn host(&self) -> Ipv4Addr {
         Ipv4Addr::new(10, 200, self.index, 1)

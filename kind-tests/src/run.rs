@@ -18,6 +18,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use rustix::process::Signal;
 
+use crate::cluster::end_containers_below;
 use crate::eventually::within;
 use crate::process::{ProcessId, tail};
 use crate::progress::say;
@@ -168,6 +169,7 @@ fn clean(owner: &Path) -> Result<()> {
         }
         within(Duration::from_secs(5), "killed leftovers to end", || Ok(gone()))?;
     }
+    end_containers_below(owner)?;
     unmount_below(owner)?;
     for name in records(&owner.join(NAMESPACES)) {
         if Path::new("/var/run/netns").join(&name).exists() {
@@ -183,7 +185,7 @@ fn clean(owner: &Path) -> Result<()> {
 }
 
 /// Lazily unmounts everything mounted below `folder`, innermost first.
-fn unmount_below(folder: &Path) -> Result<()> {
+pub(crate) fn unmount_below(folder: &Path) -> Result<()> {
     let mounts = fs::read_to_string("/proc/self/mountinfo")?;
     let points = mounts.lines().filter_map(|line| line.split(' ').nth(4));
     let mut below: Vec<&str> = points.filter(|p| Path::new(p).starts_with(folder)).collect();

@@ -2,6 +2,9 @@
 
 use anyhow::{Result, bail};
 
+use std::path::Path;
+
+use crate::cluster::{NETWORK_PLUGINS, NODE_PROGRAMS};
 use crate::progress::say;
 use crate::run::Run;
 use crate::tools::{Tool, ensure};
@@ -13,6 +16,8 @@ pub enum Need {
     Tool(Tool),
     /// The right to make network namespaces: root, and the `ip` program.
     Namespaces,
+    /// The programs of a node that Debian ships.
+    Node,
 }
 
 /// Runs one test with a [`Run`] of its own, and fails, with the ends of all logs, if it errs.
@@ -63,6 +68,20 @@ impl Need {
                 bail!("the program `ip` is missing; `cargo xtask setup` installs it")
             }
             Self::Namespaces => Ok(()),
+            Self::Node => {
+                let has = |program: &str| {
+                    let path = std::env::var_os("PATH").unwrap_or_default();
+                    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+                };
+                let missing = NODE_PROGRAMS.iter().find(|(program, _)| !has(program));
+                if let Some((program, _)) = missing {
+                    bail!("the program `{program}` is missing; `cargo xtask setup` installs it")
+                }
+                if !Path::new(NETWORK_PLUGINS).is_dir() {
+                    bail!("{NETWORK_PLUGINS} is missing; `cargo xtask setup` installs it")
+                }
+                Ok(())
+            }
         }
     }
 }

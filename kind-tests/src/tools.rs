@@ -69,10 +69,14 @@ impl Tool {
     ];
 
     /// What the committed tests use.
-    pub const FOR_TESTS: [Self; 7] = [
+    pub const FOR_TESTS: [Self; 11] = [
         Self::Etcd,
         Self::Kubectl,
         Self::KubeApiserver,
+        Self::KubeControllerManager,
+        Self::KubeScheduler,
+        Self::Kubelet,
+        Self::KubeProxy,
         Self::E2eTest,
         Self::KubectlOlder,
         Self::Helm3,

@@ -1,5 +1,6 @@
 //! Tests over real programs: upstream's, and our server as a process. By subject.
 
+mod cluster;
 mod conformance;
 mod control_plane;
 mod differential;

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Result, bail};
+use kind_tests::cluster::{NETWORK_PLUGINS, NODE_PROGRAMS};
 use kind_tests::progress::say;
 use kind_tests::tools::{self, Tool};
 
@@ -21,6 +22,9 @@ const WANTED: [Wanted; 3] = [
     Wanted { program: "git", package: "git" },
     Wanted { program: "ip", package: "iproute2" },
 ];
+
+/// The package of [`NETWORK_PLUGINS`].
+const PLUGINS_PACKAGE: &str = "containernetworking-plugins";
 
 /// Installs and builds whatever is missing.
 pub(crate) fn run(all: bool) -> Result<()> {
@@ -41,11 +45,16 @@ pub(crate) fn install_packages() -> Result<()> {
     if !is_on_path("go") {
         bail!("Go is missing: install Go 1.26 and put `go` on the PATH");
     }
-    let missing: Vec<&str> = WANTED
+    let node = NODE_PROGRAMS.map(|(program, package)| Wanted { program, package });
+    let mut missing: Vec<&str> = WANTED
         .iter()
+        .chain(&node)
         .filter(|wanted| !is_on_path(wanted.program))
         .flat_map(|wanted| wanted.package.split(' '))
         .collect();
+    if !Path::new(NETWORK_PLUGINS).is_dir() {
+        missing.push(PLUGINS_PACKAGE);
+    }
     if missing.is_empty() {
         return Ok(());
     }

@@ -1,0 +1,160 @@
+//! A whole Kubernetes cluster on this machine, whose one node runs real pods.
+//!
+//! A control plane in a network namespace, its controllers and scheduler, and a [`Node`]: containerd
+//! with runc, kubelet and kube-proxy. Nothing is pulled: images are files that are loaded into it.
+//! Pods reach the host at [`Cluster::host`].
+
+mod node;
+mod remains;
+
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::control_plane::{ControlPlane, Options};
+use crate::process::Process;
+use crate::run::Run;
+use crate::scenario::Need;
+use crate::tools::{Tool, path};
+
+pub(crate) use self::remains::end_containers_below;
+
+use self::node::Node;
+
+/// The programs of Debian that a node needs, with the packages that have them.
+pub const NODE_PROGRAMS: [(&str, &str); 5] = [
+    ("containerd", "containerd"),
+    ("runc", "runc"),
+    ("iptables", "iptables"),
+    ("conntrack", "conntrack"),
+    ("socat", "socat"),
+];
+
+/// Where Debian's package `containernetworking-plugins` puts them.
+pub const NETWORK_PLUGINS: &str = "/usr/lib/cni";
+
+/// What a cluster is made of, as needs of a test.
+pub const NEEDS: [Need; 9] = [
+    Need::Namespaces,
+    Need::Node,
+    Need::Tool(Tool::Etcd),
+    Need::Tool(Tool::KubeApiserver),
+    Need::Tool(Tool::KubeControllerManager),
+    Need::Tool(Tool::KubeScheduler),
+    Need::Tool(Tool::Kubelet),
+    Need::Tool(Tool::KubeProxy),
+    Need::Tool(Tool::Kubectl),
+];
+
+/// A running cluster. Stops when it is dropped.
+#[derive(Debug)]
+pub struct Cluster {
+    // Fields drop in this order: the node's programs wait for their API server while they end.
+    node: Node,
+    controllers: Controllers,
+    control_plane: ControlPlane,
+    run: Run,
+    name: String,
+}
+
+/// The programs beside the API server.
+#[derive(Debug)]
+struct Controllers {
+    manager: Process,
+    scheduler: Process,
+}
+
+// === impl Cluster ===
+
+impl Cluster {
+    /// Starts one with `images` loaded, the first of which is the one of sandboxes (`sample pause`).
+    /// Its node is not waited for: [`crate::Kubectl`] can.
+    ///
+    /// # Errors
+    /// When a program is missing, ends, or isn't ready in time.
+    pub fn start(run: &Run, name: &str, sandbox: &str, images: &[PathBuf]) -> Result<Self> {
+        let options = Options { namespace: true, ..Options::default() };
+        let control_plane = ControlPlane::start(run, name, options)?;
+        let controllers = Controllers::start(run, name, &control_plane)?;
+        let node = Node::start(run, name, &control_plane, sandbox, images)?;
+        Ok(Self { node, controllers, control_plane, run: run.clone(), name: name.to_owned() })
+    }
+
+    /// Its control plane.
+    pub fn control_plane(&self) -> &ControlPlane {
+        &self.control_plane
+    }
+
+    /// The kubeconfig of a user in `system:masters`.
+    pub fn kubeconfig(&self) -> &Path {
+        self.control_plane.kubeconfig()
+    }
+
+    /// The host's address, as pods see it.
+    ///
+    /// # Errors
+    /// Never: a cluster has a network namespace.
+    pub fn host(&self) -> Result<Ipv4Addr> {
+        Ok(self.control_plane.namespace().context("a cluster has a network namespace")?.host())
+    }
+
+    /// Loads an image from its file.
+    ///
+    /// # Errors
+    /// When containerd doesn't take it.
+    pub fn load(&self, image: &Path) -> Result<()> {
+        self.node.load(image)
+    }
+
+    /// Ends the API server alone, as a crash does. Pods go on.
+    ///
+    /// # Errors
+    /// When it cannot be ended.
+    pub fn kill_api(&mut self) -> Result<()> {
+        self.control_plane.kill_api()
+    }
+
+    /// Starts the API server again, and its controllers, which may have given up meanwhile.
+    ///
+    /// # Errors
+    /// When one doesn't start.
+    pub fn start_api(&mut self) -> Result<()> {
+        self.control_plane.start_api(&self.run)?;
+        self.controllers = Controllers::start(&self.run, &self.name, &self.control_plane)?;
+        Ok(())
+    }
+
+    /// Fails if a program of it has ended.
+    ///
+    /// # Errors
+    /// As said.
+    pub fn check_running(&mut self) -> Result<()> {
+        self.controllers.manager.check_running()?;
+        self.controllers.scheduler.check_running()?;
+        self.node.check_running()
+    }
+}
+
+// === impl Controllers ===
+
+impl Controllers {
+    fn start(run: &Run, name: &str, control_plane: &ControlPlane) -> Result<Self> {
+        let namespace = control_plane.namespace().context("a network namespace")?;
+        let kubeconfigs = ["kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig"]
+            .map(|flag| format!("--{flag}={}", control_plane.kubeconfig().display()));
+        let mut manager = namespace.command(path(Tool::KubeControllerManager)?);
+        let files = control_plane.files();
+        manager.args(&kubeconfigs).args([
+            format!("--root-ca-file={}", files.authority.display()),
+            format!("--service-account-private-key-file={}", files.token_key.display()),
+            "--leader-elect=false".to_owned(),
+        ]);
+        let mut scheduler = namespace.command(path(Tool::KubeScheduler)?);
+        scheduler.args(&kubeconfigs).arg("--leader-elect=false");
+        Ok(Self {
+            manager: Process::spawn(run, &format!("{name}-controller-manager"), manager)?,
+            scheduler: Process::spawn(run, &format!("{name}-scheduler"), scheduler)?,
+        })
+    }
+}

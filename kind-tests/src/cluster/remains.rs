@@ -1,0 +1,76 @@
+//! What containerd leaves running when it ends: shims, and the containers below them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use crate::eventually::within;
+
+/// How long killed processes may take to be gone.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Kills the shims whose bundles are below `folder`, with all that they have started. Nothing else
+/// runs in such a folder: a harness made it for this node alone.
+pub(crate) fn end_containers_below(folder: &Path) -> Result<()> {
+    within(PATIENCE, "containers to end", || {
+        let doomed = containers_below(folder)?;
+        for &pid in &doomed {
+            let Some(pid) = rustix::process::Pid::from_raw(pid) else { bail!("process {pid}") };
+            match rustix::process::kill_process(pid, rustix::process::Signal::KILL) {
+                Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(doomed.is_empty().then_some(()))
+    })
+}
+
+/// Shims, and their descendants, children first.
+fn containers_below(folder: &Path) -> Result<Vec<i32>> {
+    let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
+        // Processes end while they are looked at.
+        let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { continue };
+        let Some((parent, program)) = parent_and_program(&stat) else { continue };
+        children.entry(parent).or_default().push(pid);
+        let is_below =
+            || fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|at| at.starts_with(folder));
+        if program.starts_with("containerd-shim") && is_below() {
+            found.push(pid);
+        }
+    }
+    let mut next = 0;
+    while let Some(pid) = found.get(next).copied() {
+        found.extend(children.remove(&pid).unwrap_or_default());
+        next += 1;
+    }
+    found.reverse();
+    Ok(found)
+}
+
+/// Of a line of `/proc/PID/stat`: `PID (PROGRAM) STATE PARENT …`; zombies are gone already.
+fn parent_and_program(stat: &str) -> Option<(i32, &str)> {
+    let (_, rest) = stat.split_once('(')?;
+    let (program, rest) = rest.rsplit_once(") ")?;
+    let mut fields = rest.split(' ');
+    let state = fields.next()?;
+    (state != "Z").then_some((fields.next()?.parse().ok()?, program))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_kernels_line() {
+        assert_eq!(parent_and_program("7 (a b) c) S 3 7 7"), Some((3, "a b) c")));
+        assert_eq!(parent_and_program("7 (a) Z 3 7 7"), None);
+        assert_eq!(parent_and_program(""), None);
+    }
+}
