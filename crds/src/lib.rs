@@ -7,14 +7,36 @@
 //! It knows nothing of clients: the API server, which knows none of these types, shares
 //! [`contract`] with it.
 
+mod api_resource_import;
+mod api_resource_schema;
 mod condition;
+mod difference;
+mod negotiated_api_resource;
+mod object_sync;
+mod placement;
 mod selector;
 mod sync_target;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 
+pub use api_resource_import::{APIResourceImport, APIResourceImportSpec, APIResourceImportStatus};
+pub use api_resource_schema::{
+    APIResourceSchema, APIResourceSchemaSpec, Column, Scale, Scope, Subresources, TypeNames,
+};
 pub use condition::{Condition, ConditionStatus};
+pub use difference::{Difference, MOST_DIFFERENCES, Said};
+pub use negotiated_api_resource::{
+    Hurt, NegotiatedAPIResource, NegotiatedAPIResourceSpec, NegotiatedAPIResourceStatus,
+    UpdateStrategy,
+};
+pub use object_sync::{
+    Drift, ObjectRef, ObjectSync, ObjectSyncSpec, ObjectSyncStatus, SyncTargetRef,
+};
+pub use placement::{
+    Decision, Divided, ObjectSelection, Placement, PlacementSpec, PlacementStatus, Share, Spread,
+    Strategy, StrategyType, TargetSelection, Toleration, TolerationOperator, WhenUnsatisfiable,
+};
 pub use selector::{LabelSelector, Requirement, RequirementOperator};
 pub use sync_target::{
     Adoption, AllowedClusters, Mode, NamespaceMapping, Quantity, SecretKeyRef, SyncTarget,
@@ -23,7 +45,14 @@ pub use sync_target::{
 
 /// The CRDs of all types, in the order in which they are installed.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
-    vec![SyncTarget::crd()]
+    vec![
+        SyncTarget::crd(),
+        APIResourceSchema::crd(),
+        APIResourceImport::crd(),
+        NegotiatedAPIResource::crd(),
+        ObjectSync::crd(),
+        Placement::crd(),
+    ]
 }
 
 #[cfg(test)]

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use contract::{SYNC_TARGETS, WORKLOAD_GROUP};
+use contract::{
+    API_RESOURCE_IMPORTS, API_RESOURCE_SCHEMAS, APIRESOURCE_GROUP, NEGOTIATED_API_RESOURCES,
+    OBJECT_SYNCS, PLACEMENTS, SCHEDULING_GROUP, SYNC_TARGETS, WORKLOAD_GROUP,
+};
 use kube::Resource;
 use serde_json::{Value, json};
 
@@ -37,8 +40,15 @@ fn committed_definitions_are_fresh() {
 
 #[test]
 fn names_are_those_of_the_contract() {
-    assert_eq!(SyncTarget::group(&()), WORKLOAD_GROUP);
-    assert_eq!(SyncTarget::plural(&()), SYNC_TARGETS);
+    fn check<K: Resource<DynamicType = ()>>(group: &str, plural: &str) {
+        assert_eq!((&*K::group(&()), &*K::plural(&())), (group, plural));
+    }
+    check::<SyncTarget>(WORKLOAD_GROUP, SYNC_TARGETS);
+    check::<ObjectSync>(WORKLOAD_GROUP, OBJECT_SYNCS);
+    check::<APIResourceSchema>(APIRESOURCE_GROUP, API_RESOURCE_SCHEMAS);
+    check::<APIResourceImport>(APIRESOURCE_GROUP, API_RESOURCE_IMPORTS);
+    check::<NegotiatedAPIResource>(APIRESOURCE_GROUP, NEGOTIATED_API_RESOURCES);
+    check::<Placement>(SCHEDULING_GROUP, PLACEMENTS);
 }
 
 /// What is left out has a meaning, and comes back as it was said.
@@ -57,4 +67,20 @@ fn a_spec_without_anything() {
         "mode": "Pull", "namespaceMapping": "Same", "adoption": "Never", "unschedulable": false,
     });
     assert_eq!(spec, expect);
+}
+
+/// A default in such a schema would change the content that the name was made of.
+#[test]
+fn schemas_have_no_defaults() {
+    fn check(at: &str, value: &Value) {
+        match value {
+            Value::Object(fields) => {
+                assert!(!fields.contains_key("default"), "{at}");
+                fields.iter().for_each(|(name, value)| check(&format!("{at}.{name}"), value));
+            }
+            Value::Array(items) => items.iter().for_each(|item| check(at, item)),
+            _ => {}
+        }
+    }
+    check("", &serde_json::to_value(APIResourceSchema::crd()).unwrap());
 }

@@ -6,11 +6,16 @@
 
 mod agent;
 mod names;
+mod types;
 
 pub use agent::{AGENT_PREFIX, AGENT_SIGNER, AGENTS, AgentUri, agent_name};
 pub use names::{
     LONGEST_GLOBAL_NAME, LONGEST_NAME, finalizer, global_name, parse_global_name, state_label,
     target_of_finalizer, target_of_state_label,
+};
+
+pub use types::{
+    CORE, SCHEMA_DIGEST_LENGTH, TypeName, import_name, schema_name, type_name, type_object_name,
 };
 
 /// The group of SyncTargets and ObjectSyncs. Labels have another domain: [`INTENT_LABEL`].
@@ -30,6 +35,23 @@ pub const OBJECT_SYNCS: &str = "objectsyncs";
 
 /// The resource of what a target serves.
 pub const API_RESOURCE_IMPORTS: &str = "apiresourceimports";
+
+/// The resource of descriptions of types, named by their content: [`schema_name`].
+pub const API_RESOURCE_SCHEMAS: &str = "apiresourceschemas";
+
+/// The resource of what the targets of a logical cluster have in common.
+pub const NEGOTIATED_API_RESOURCES: &str = "negotiatedapiresources";
+
+/// The resource of placements.
+pub const PLACEMENTS: &str = "placements";
+
+/// The field manager of whoever negotiates types.
+pub const TYPES_MANAGER: &str = "kcp-types";
+
+/// Annotation of a published CustomResourceDefinition: the NegotiatedAPIResources that its versions
+/// come from are this one's and those of its group and plural. Who takes it away takes the
+/// definition into own hands.
+pub const PUBLISHED_BY: &str = "apiresource.kcp.io/published-by";
 
 /// Upstream label, set by people or policies: the object, or what is in the namespace, belongs to
 /// the SyncTarget of that name or global name.

@@ -8,11 +8,14 @@ use serde::{Deserialize, Serialize};
 use super::Quantity;
 use crate::Condition;
 
-/// What is known of a physical cluster. The agent writes it, or the operator in mode `Push`.
+/// What is known of a physical cluster. The operator, the agent (in mode `Push` the operator in its
+/// place) and whoever negotiates types each write parts of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SyncTargetStatus {
-    /// `Installed`, `Authorized`, `Heartbeat`, `TypesImported`, and `Ready`, which sums them up.
+    /// `Installed`, `Authorized`, `Heartbeat`, `TypesImported`, and `Ready`, which sums them up;
+    /// and, where it matters, `ClusterReachable`, `UpstreamChanged`, `DeletionPaused` and
+    /// `Unsupported`. Each has one writer, which applies it as a field manager of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -31,6 +34,10 @@ pub struct SyncTargetStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 4096))]
     pub synced_resources: Vec<SyncedResource>,
+    /// The UID of the cluster's namespace `kube-system`, by which it is known again.
+    #[serde(default, rename = "clusterUID", skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub cluster_uid: Option<String>,
     /// The version of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128))]
