@@ -117,6 +117,24 @@ pub const STATE_REMOVE: &str = "Remove";
 /// The namespace of the Leases of agents.
 pub const LEASE_NAMESPACE: &str = "kube-node-lease";
 
+/// The finalizer of the operator on SyncTargets: something may be installed in the physical cluster,
+/// and objects may be held there.
+pub const TARGET_FINALIZER: &str = "workload.kcp.io/operator";
+
+/// Annotation of a SyncTarget: the UID of its physical cluster, which is that of its namespace
+/// `kube-system`. Who changes it confirms that another cluster is meant.
+pub const CLUSTER_UID: &str = "workload.kcp.io/cluster-uid";
+
+/// Annotation of a SyncTarget that is being deleted: with the value `true`, what is in the physical
+/// cluster is left there, and nobody waits for it.
+pub const ABANDON: &str = "workload.kcp.io/abandon";
+
+/// Annotation of the Deployment of an agent: a digest of everything that was installed with it.
+pub const MANIFEST_DIGEST: &str = "workload.kcp.io/manifest";
+
+/// The field manager of the operator.
+pub const OPERATOR_MANAGER: &str = "kcp-operator";
+
 /// The name of the operator.
 pub const OPERATOR: &str = "system:kcp:operator";
 
