@@ -50,7 +50,12 @@ impl Kind {
         Self::new("v1", "ServiceAccount", "serviceaccounts", true),
         Self::new("v1", "Secret", "secrets", true),
         Self::new("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", false),
-        Self::new("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings", false),
+        Self::new(
+            "rbac.authorization.k8s.io/v1",
+            "ClusterRoleBinding",
+            "clusterrolebindings",
+            false,
+        ),
         Self::new("rbac.authorization.k8s.io/v1", "Role", "roles", true),
         Self::new("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings", true),
         Self::new("apps/v1", "Deployment", "deployments", true),

@@ -121,51 +121,105 @@ impl Access {
     /// it names are read by `files`, and refused if there is none. A token's file is not read here.
     ///
     /// # Errors
-    /// What is missing, wrong or refused.
+    /// What is missing, wrong or refused: the first of it.
     pub fn parse(text: &[u8], files: Option<Files<'_>>) -> Result<Self, KubeconfigError> {
-        let config = json::yaml(text, &Limits::default())
-            .map_err(|error| KubeconfigError::Unreadable(error.message))?
-            .value;
-        let (cluster, user) = chosen(&config)?;
-        let (mut cluster, mut user) = (cluster.clone(), user.clone());
-        take_in(&mut cluster, "certificate-authority", "certificate-authority-data", files)?;
-        take_in(&mut user, "client-certificate", "client-certificate-data", files)?;
-        take_in(&mut user, "client-key", "client-key-data", files)?;
-        if files.is_none() && field(&user, TOKEN_FILE).is_some() {
-            return Err(KubeconfigError::Refused { field: TOKEN_FILE, reason: NO_FILES });
-        }
-        Self::of(&cluster, &user)
+        // There is no failure without a problem.
+        let unexplained = || KubeconfigError::Unreadable("it is of no use".to_owned());
+        Self::judge(text, files)
+            .map_err(|problems| problems.into_iter().next().unwrap_or_else(unexplained))
     }
 
-    fn of(cluster: &Value, user: &Value) -> Result<Self, KubeconfigError> {
-        refuse(cluster, &OF_CLUSTER)?;
-        refuse(user, &OF_USER)?;
-        let server = field(cluster, "server").ok_or(KubeconfigError::Missing("a server"))?;
-        if !server.starts_with("https://") {
-            let problem = "does not begin with https://";
-            return Err(KubeconfigError::Invalid { field: "server", problem });
+    /// As [`Self::parse`], with everything that is wrong: who wrote it corrects it once.
+    ///
+    /// # Errors
+    /// Everything that is missing, wrong or refused; at least one problem.
+    pub fn judge(text: &[u8], files: Option<Files<'_>>) -> Result<Self, Vec<KubeconfigError>> {
+        let config = json::yaml(text, &Limits::default())
+            .map_err(|error| vec![KubeconfigError::Unreadable(error.message)])?
+            .value;
+        let (cluster, user) = chosen(&config).map_err(|error| vec![error])?;
+        let (mut cluster, mut user) = (cluster.clone(), user.clone());
+        let mut problems = Problems::default();
+        problems.refuse(&cluster, &OF_CLUSTER);
+        problems.refuse(&user, &OF_USER);
+        let authority = ("certificate-authority", "certificate-authority-data");
+        problems.note(take_in(&mut cluster, authority, files));
+        for (file, data) in
+            [("client-certificate", "client-certificate-data"), ("client-key", "client-key-data")]
+        {
+            problems.note(take_in(&mut user, (file, data), files));
         }
-        let authority = pem(cluster, "certificate-authority-data")?;
-        let own = field(user, "token").map(|token| Identity::Token(token.to_owned()));
-        let named = || field(user, TOKEN_FILE).map(|path| Identity::TokenFile(path.to_owned()));
-        let token = own.or_else(named);
-        let chain = pem(user, "client-certificate-data")?;
-        let key = pem(user, "client-key-data")?;
-        let identity = match (token, chain, key) {
-            (_, Some(chain), Some(key)) => Identity::Certificate { chain, key },
-            (Some(token), None, None) => token,
-            (_, Some(_), None) => return Err(KubeconfigError::Missing("client-key-data")),
-            (_, None, Some(_)) => return Err(KubeconfigError::Missing("client-certificate-data")),
-            (None, None, None) => {
-                return Err(KubeconfigError::Missing("a token or a client certificate"));
-            }
+        if files.is_none() && field(&user, TOKEN_FILE).is_some() {
+            problems.add(KubeconfigError::Refused { field: TOKEN_FILE, reason: NO_FILES });
+            user[TOKEN_FILE] = Value::Null;
+        }
+        let server = problems.note(server(&cluster));
+        let authority = problems.note(pem(&cluster, "certificate-authority-data")).flatten();
+        let identity = problems.identity(&user);
+        match (server, identity, problems.0) {
+            (Some(server), Some(identity), problems) if problems.is_empty() => Ok(Self {
+                server: server.trim_end_matches('/').to_owned(),
+                server_name: field(&cluster, "tls-server-name").map(str::to_owned),
+                authority,
+                identity,
+            }),
+            (.., problems) => Err(problems),
+        }
+    }
+}
+
+/// Everything that is wrong with a kubeconfig so far.
+#[derive(Default)]
+struct Problems(Vec<KubeconfigError>);
+
+// === impl Problems ===
+
+impl Problems {
+    fn add(&mut self, problem: KubeconfigError) {
+        self.0.push(problem);
+    }
+
+    fn note<T>(&mut self, part: Result<T, KubeconfigError>) -> Option<T> {
+        part.map_err(|problem| self.add(problem)).ok()
+    }
+
+    fn refuse(&mut self, value: &Value, fields: &[(&'static str, &'static str)]) {
+        let is_set = |name: &str| match value.get(name) {
+            None | Some(Value::Null | Value::Bool(false)) => false,
+            Some(Value::String(text)) => !text.is_empty(),
+            Some(_) => true,
         };
-        Ok(Self {
-            server: server.trim_end_matches('/').to_owned(),
-            server_name: field(cluster, "tls-server-name").map(str::to_owned),
-            authority,
-            identity,
-        })
+        let set = fields.iter().filter(|(name, _)| is_set(name));
+        self.0.extend(set.map(|&(field, reason)| KubeconfigError::Refused { field, reason }));
+    }
+
+    /// Who calls. A certificate is used before a token, as kubectl does.
+    fn identity(&mut self, user: &Value) -> Option<Identity> {
+        let before = self.0.len();
+        let own = self.note(text(user, "token"));
+        let chain = self.note(pem(user, "client-certificate-data"));
+        let key = self.note(pem(user, "client-key-data"));
+        let (Some(own), Some(chain), Some(key)) = (own, chain, key) else { return None };
+        let own = own.map(|token| Identity::Token(token.to_owned()));
+        let named = || field(user, TOKEN_FILE).map(|path| Identity::TokenFile(path.to_owned()));
+        let missing = match (own.or_else(named), chain, key) {
+            (_, Some(chain), Some(key)) => return Some(Identity::Certificate { chain, key }),
+            (Some(token), None, None) => return Some(token),
+            (_, Some(_), None) => "client-key-data",
+            (_, None, Some(_)) => "client-certificate-data",
+            (None, None, None) => "a token or a client certificate",
+        };
+        // What was refused is what is missing.
+        let refused = self.0.iter().any(|problem| {
+            let instead = ["exec", "auth-provider", "username", TOKEN_FILE, "client-key"];
+            let instead = [&instead[..], &["client-certificate"]].concat();
+            matches!(problem, KubeconfigError::Refused { field, .. }
+                | KubeconfigError::File { field, .. } if instead.contains(field))
+        });
+        if before == self.0.len() && !refused {
+            self.add(KubeconfigError::Missing(missing));
+        }
+        None
     }
 }
 
@@ -220,11 +274,11 @@ fn entries<'c>(config: &'c Value, list: &str) -> &'c [Value] {
 /// files that it names, as kubectl has it.
 fn take_in(
     value: &mut Value,
-    file: &'static str,
-    data: &'static str,
+    (file, data): (&'static str, &'static str),
     files: Option<Files<'_>>,
 ) -> Result<(), KubeconfigError> {
     let Some(path) = field(value, file).map(str::to_owned) else { return Ok(()) };
+    value[file] = Value::Null;
     let Some(read) = files else {
         return Err(KubeconfigError::Refused { field: file, reason: NO_FILES });
     };
@@ -232,7 +286,6 @@ fn take_in(
         let told = |why| KubeconfigError::File { field: file, path: path.clone(), why };
         value[data] = STANDARD.encode(read(&path).map_err(told)?).into();
     }
-    value[file] = Value::Null;
     Ok(())
 }
 
@@ -241,21 +294,31 @@ fn field<'v>(value: &'v Value, name: &str) -> Option<&'v str> {
     value.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
-fn refuse(value: &Value, fields: &[(&'static str, &'static str)]) -> Result<(), KubeconfigError> {
-    let is_set = |name: &str| match value.get(name) {
-        None | Some(Value::Null | Value::Bool(false)) => false,
-        Some(Value::String(text)) => !text.is_empty(),
-        Some(_) => true,
-    };
-    match fields.iter().find(|(name, _)| is_set(name)) {
-        Some(&(field, reason)) => Err(KubeconfigError::Refused { field, reason }),
-        None => Ok(()),
+/// The server's address.
+fn server(cluster: &Value) -> Result<&str, KubeconfigError> {
+    let server = text(cluster, "server")?.ok_or(KubeconfigError::Missing("a server"))?;
+    if server.starts_with("https://") {
+        return Ok(server);
+    }
+    Err(KubeconfigError::Invalid { field: "server", problem: "does not begin with https://" })
+}
+
+/// A text that is there and not empty; dots stand for one that is still to be filled in.
+fn text<'v>(value: &'v Value, name: &'static str) -> Result<Option<&'v str>, KubeconfigError> {
+    let text = field(value, name);
+    let is_placeholder =
+        |text: &str| matches!(text.trim().trim_matches(['<', '>']), "..." | "\u{2026}");
+    match text {
+        Some(text) if is_placeholder(text) => {
+            Err(KubeconfigError::Invalid { field: name, problem: "is a placeholder" })
+        }
+        _ => Ok(text),
     }
 }
 
 /// The PEM text that a field holds as base64.
 fn pem(value: &Value, name: &'static str) -> Result<Option<Vec<u8>>, KubeconfigError> {
-    let Some(text) = field(value, name) else { return Ok(None) };
+    let Some(text) = text(value, name)? else { return Ok(None) };
     let invalid = |problem| KubeconfigError::Invalid { field: name, problem };
     let bytes = STANDARD.decode(text.trim()).map_err(|_| invalid("is no base64"))?;
     let begins = bytes.windows(11).any(|window| window == b"-----BEGIN ");

@@ -64,7 +64,7 @@ fn each_refusal_says_why() {
         cluster,
         "certificate-authority-data",
         json!("..."),
-        "its certificate-authority-data is no base64",
+        "its certificate-authority-data is a placeholder",
     );
     check(
         cluster,
@@ -147,4 +147,51 @@ fn files_of_a_stranger_are_refused() {
         let told = parse(&config).unwrap_err().to_string();
         assert_eq!(told, format!("its {field} is not followed: {NO_FILES}"));
     }
+}
+
+/// Who has left several things undone is told all of them at once.
+#[test]
+fn all_problems_are_told() {
+    let check = |cluster: Value, user: Value, expect: &[&str]| {
+        let config = json!({
+            "clusters": [{"name": "c", "cluster": cluster}],
+            "users": [{"name": "u", "user": user}],
+        });
+        let problems = Access::judge(config.to_string().as_bytes(), None).unwrap_err();
+        let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        assert_eq!(told, expect);
+    };
+    check(
+        json!({"server": "...", "certificate-authority-data": "..."}),
+        json!({"client-certificate-data": "...", "client-key-data": "..."}),
+        &[
+            "its server is a placeholder",
+            "its certificate-authority-data is a placeholder",
+            "its client-certificate-data is a placeholder",
+            "its client-key-data is a placeholder",
+        ],
+    );
+    check(
+        json!({"server": "https://a", "insecure-skip-tls-verify": true, "proxy-url": "http://b"}),
+        json!({"exec": {"command": "x"}}),
+        &[
+            "its proxy-url is not followed: requests go to the cluster itself",
+            "its insecure-skip-tls-verify is not followed: whoever answers could be anyone",
+            "its exec is not followed: no programs are run; use a token or a client certificate",
+        ],
+    );
+    check(
+        json!({"server": "https://a", "certificate-authority": "/etc/passwd"}),
+        json!({"tokenFile": "/etc/shadow"}),
+        &[
+            "its certificate-authority is not followed: no files are read; put the content into \
+             the kubeconfig",
+            "its tokenFile is not followed: no files are read; put the content into the kubeconfig",
+        ],
+    );
+    check(
+        json!({}),
+        json!({"token": "<...>"}),
+        &["it lacks a server", "its token is a placeholder"],
+    );
 }
