@@ -8,6 +8,7 @@ mod agents;
 mod answer;
 mod certificates;
 mod commit;
+mod content;
 mod conversion;
 mod convert;
 mod create;

@@ -221,6 +221,7 @@ impl Registry {
         self.approve_agent(ctx, target, &mut object);
         self.check_escalation(ctx, target, None, &object)?;
         self.check_placement(ctx, target, None, &object)?;
+        Self::check_content(target, &object)?;
         let name = get_str(&object, &["metadata", "name"]).unwrap_or_default().to_owned();
         let mut problems = judge_new(resource, strategy, &object);
         problems.extend(typing.validate(&object, None, ""));

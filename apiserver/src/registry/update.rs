@@ -267,6 +267,7 @@ impl Registry {
         grow(resource, old, &mut new);
         self.check_escalation(ctx, target, Some(old), &new)?;
         self.check_placement(ctx, target, Some(old), &new)?;
+        Self::check_content(target, &new)?;
         let path = FieldPath::root("metadata");
         let rule = strategy::name_rule(resource.name_rule);
         let mut problems =

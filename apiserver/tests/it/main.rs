@@ -12,6 +12,7 @@ mod audit;
 mod certificates;
 mod client;
 mod clusters;
+mod contents;
 mod conversion;
 mod crash;
 mod discovery;

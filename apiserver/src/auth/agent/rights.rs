@@ -4,8 +4,8 @@
 //! object, within the write that changes it (`registry/agents.rs`).
 
 use contract::{
-    API_RESOURCE_IMPORTS, APIRESOURCE_GROUP, LEASE_NAMESPACE, OBJECT_SYNCS, SYNC_TARGETS,
-    WORKLOAD_GROUP, lease_name,
+    API_RESOURCE_IMPORTS, API_RESOURCE_SCHEMAS, APIRESOURCE_GROUP, LEASE_NAMESPACE, OBJECT_SYNCS,
+    SYNC_TARGETS, WORKLOAD_GROUP, lease_name,
 };
 
 use super::Agent;
@@ -71,6 +71,7 @@ pub(crate) fn right(agent: &Agent, place: Place, asked: &Attributes<'_>) -> Righ
                     Place::Own => of_record(place, &what),
                     _ => Right::None,
                 },
+                (APIRESOURCE_GROUP, API_RESOURCE_SCHEMAS) => of_schema(place, &what),
                 _ => of_object(place, &what),
             }
         }
@@ -142,6 +143,15 @@ fn of_record(place: Place, what: &What<'_>) -> Right {
         ("list" | "watch", "") => Right::Recorded,
         _ if place == Place::All => Right::None,
         ("create" | "delete", "") | ("get" | "patch" | "update", "" | "status") => Right::Recorded,
+        _ => Right::None,
+    }
+}
+
+/// Descriptions of types. The server holds their names to their content (`registry/content.rs`), so
+/// it does no harm that they are nobody's own.
+fn of_schema(place: Place, what: &What<'_>) -> Right {
+    match (what.verb, what.subresource) {
+        ("create" | "get", "") if place == Place::Own => Right::Whole,
         _ => Right::None,
     }
 }

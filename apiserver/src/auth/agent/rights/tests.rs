@@ -88,7 +88,7 @@ fn leases_and_events() {
 
 #[test]
 fn records() {
-    use Right::{None, Recorded};
+    use Right::{None, Recorded, Whole};
     let syncs = "workload.kcp.io/objectsyncs";
     check("list", syncs, "", [Recorded, Recorded, Recorded, None]);
     for verb in ["create", "get", "patch", "update", "delete"] {
@@ -99,6 +99,13 @@ fn records() {
     let imports = "apiresource.kcp.io/apiresourceimports";
     for verb in ["list", "create", "get", "delete"] {
         check(verb, imports, "b", [Recorded, None, None, None]);
+    }
+    let schemas = "apiresource.kcp.io/apiresourceschemas";
+    for verb in ["create", "get"] {
+        check(verb, schemas, "b", [Whole, None, None, None]);
+    }
+    for verb in ["list", "watch", "update", "patch", "delete", "deletecollection"] {
+        check(verb, schemas, "b", NOTHING);
     }
 }
 
