@@ -31,8 +31,17 @@
 //! - Resource versions of one server grow.
 
 mod action;
+mod brake;
+mod digest;
 mod engine;
+mod fields;
+#[cfg(test)]
+mod fixtures;
 mod input;
+mod locator;
+mod names;
+mod rules;
+mod status;
 mod summary;
 mod target;
 mod types;

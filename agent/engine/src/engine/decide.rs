@@ -1,0 +1,347 @@
+//! What an entry needs next.
+
+use super::answers::{Ask, Flight, Subject};
+use super::entry::{Adopt, Copy, Entry, Id, Note, Work};
+use super::{Engine, millis, side};
+use crate::{Action, ActionId, Kind, Now, Request, Side, names};
+
+/// A minute, in milliseconds.
+const MINUTE: u64 = 60_000;
+
+/// How long it is remembered that an object was released, in milliseconds: watches are later than
+/// answers.
+const REMEMBERED: u64 = 60_000;
+
+/// What to ask, and the request for it.
+pub(super) type Step = (Ask, Request);
+
+/// When to look again; the earliest counts.
+#[derive(Debug, Default)]
+pub(super) struct Wake(Option<u64>);
+
+// === impl Wake ===
+
+impl Wake {
+    pub(super) fn at(&mut self, at: u64) {
+        self.0 = Some(self.0.map_or(at, |known| known.min(at)));
+    }
+}
+
+// === impl Engine ===
+
+impl Engine {
+    /// The next request for an entry, if it needs one that can be made now.
+    pub(super) fn plan_entry(&mut self, id: Id, now: Now) -> Option<Action> {
+        if self.index.get(id).is_none_or(|entry| entry.in_flight) {
+            return None;
+        }
+        let clock = millis(now.clock);
+        let mut wake = Wake::default();
+        let step = self.next_step(id, now, &mut wake);
+        if let Some((ask, request)) = step {
+            let kind = ask.kind();
+            if let Some(entry) = self.index.get_mut(id) {
+                entry.in_flight = true;
+            }
+            return Some(self.launch(Subject::Entry(id), ask, kind, request));
+        }
+        if self.is_done_with(id, clock, &mut wake) {
+            self.given_up.remove(&id);
+            self.index.leave_place(id);
+            self.leave_space(id);
+            self.index.remove(id);
+        } else if let Some(at) = wake.0 {
+            self.index.wake(id, at.max(clock + 1));
+        }
+        None
+    }
+
+    pub(super) fn launch(
+        &mut self,
+        subject: Subject,
+        ask: Ask,
+        kind: Kind,
+        request: Request,
+    ) -> Action {
+        self.next_action += 1;
+        let id = ActionId(self.next_action);
+        let side = request.side;
+        self.flights.insert(id, Flight { subject, ask, side });
+        Action { id, kind, request }
+    }
+
+    /// Whether there is nothing left to know about an entry.
+    fn is_done_with(&mut self, id: Id, now: u64, wake: &mut Wake) -> bool {
+        let Some(entry) = self.index.get_mut(id) else { return false };
+        if entry.up.is_some() || entry.ours().is_some() || entry.in_flight {
+            return false;
+        }
+        if let Some((_, at)) = entry.released {
+            if now < at.saturating_add(REMEMBERED) {
+                wake.at(at + REMEMBERED);
+                return false;
+            }
+            entry.released = None;
+        }
+        true
+    }
+
+    fn next_step(&mut self, id: Id, now: Now, wake: &mut Wake) -> Option<Step> {
+        let entry = self.index.get(id)?;
+        self.synced(entry.key.kind)?;
+        let (up, down) =
+            (self.is_open(id, Side::Upstream, now), self.is_open(id, Side::Downstream, now));
+        for until in [&up, &down].into_iter().filter_map(|open| open.err()) {
+            wake.at(until);
+        }
+        let open = [up.is_ok(), down.is_ok()];
+        let step = if entry.up.is_none() {
+            self.orphan_step(id, open, now, wake)
+        } else if entry.verify && open[0] {
+            self.held(id, Work::Up, now, wake)?;
+            self.get_upstream(id).map(|request| (Ask::GetUpstream, request))
+        } else if entry.is_going() {
+            self.removal_step(id, open, now, wake)
+        } else {
+            self.copy_step(id, open, now, wake)
+        };
+        step.or_else(|| open[0].then(|| self.report_step(id, now, wake)).flatten())
+    }
+
+    /// Whether a side can be asked for objects of an entry's type; else, when to try again.
+    fn is_open(&self, id: Id, which: Side, now: Now) -> Result<(), u64> {
+        let kind = self.index.get(id).and_then(|entry| self.kind(entry.key.kind));
+        let missing = kind.map_or(0, |kind| kind.missing[side(which)].until);
+        let until = self.gates[side(which)].until.max(missing);
+        if until > millis(now.clock) { Err(until) } else { Ok(()) }
+    }
+
+    /// `None` while a kind of work pauses.
+    pub(super) fn held(&self, id: Id, work: Work, now: Now, wake: &mut Wake) -> Option<()> {
+        let until = self.index.get(id)?.held_until(work);
+        if until > millis(now.clock) {
+            wake.at(until);
+            return None;
+        }
+        Some(())
+    }
+
+    /// What the copy of an object that is to be synced needs.
+    fn copy_step(
+        &mut self,
+        id: Id,
+        [up_open, down_open]: [bool; 2],
+        now: Now,
+        wake: &mut Wake,
+    ) -> Option<Step> {
+        let entry = self.index.get(id)?;
+        let up = entry.up.as_ref()?;
+        if !up.is_wanted() {
+            return None;
+        }
+        if !self.is_listed(entry, Side::Upstream) {
+            return None;
+        }
+        if names::is_reserved(&self.target, &entry.place.namespace) {
+            let message =
+                format!("nothing is synced to the namespace {:?}", &*entry.place.namespace);
+            self.set_problem(id, Work::Down, "NamespaceReserved", message, now);
+            return None;
+        }
+        if up.finalizer.is_none() {
+            // Before there is a copy, the hub knows that there may be one.
+            self.held(id, Work::Up, now, wake)?;
+            return if up_open { Some((Ask::Claim, self.claim(id)?)) } else { None };
+        }
+        if !self.is_listed(entry, Side::Downstream) || !down_open {
+            return None;
+        }
+        self.held(id, Work::Down, now, wake)?;
+        if !self.index.take_place(id) {
+            let message = "another object's copy has the same namespace and name";
+            self.set_problem(id, Work::Down, "NameTaken", message.to_owned(), now);
+            self.pause(id, Work::Down, now);
+            wake.at(self.index.get(id)?.held_until(Work::Down));
+            return None;
+        }
+        match &self.index.get(id)?.copy {
+            Copy::Unknown => Some((Ask::GetDownstream, self.get_downstream(id)?)),
+            Copy::Absent => self.creation_step(id, up_open, now, wake),
+            Copy::Foreign(_) => self.adoption_step(id, up_open),
+            Copy::Ours(_) => self.repair_step(id, up_open, now, wake),
+        }
+    }
+
+    fn creation_step(&mut self, id: Id, up_open: bool, now: Now, wake: &mut Wake) -> Option<Step> {
+        let entry = self.index.get(id)?;
+        if entry.up.as_ref()?.flags.ended {
+            // What has run to its end doesn't run again because its copy was cleaned up.
+            self.clear_problem(id, Work::Down);
+            return None;
+        }
+        if !entry.place.namespace.is_empty() && !self.space_is_ready(id, now, wake) {
+            return None;
+        }
+        self.apply_step(id, None, false, up_open, true)
+    }
+
+    fn adoption_step(&mut self, id: Id, up_open: bool) -> Option<Step> {
+        let Copy::Foreign(foreign) = &self.index.get(id)?.copy else { return None };
+        let uid = foreign.uid.clone();
+        match foreign.adopt {
+            // The pause is over: it may be gone.
+            Adopt::No => Some((Ask::GetDownstream, self.get_downstream(id)?)),
+            Adopt::GiveBack => Some((Ask::GiveUp, self.give_up(id, &uid)?)),
+            Adopt::Take { force } => self.apply_step(id, Some(&uid), force, up_open, true),
+            Adopt::IfSame => {
+                let (_, mut request) = self.apply_step(id, Some(&uid), false, up_open, true)?;
+                if request.side == Side::Upstream {
+                    return Some((Ask::GetUpstream, request));
+                }
+                request.query.push(("dryRun", "All".to_owned()));
+                Some((Ask::DryRun, request))
+            }
+        }
+    }
+
+    fn repair_step(&mut self, id: Id, up_open: bool, now: Now, wake: &mut Wake) -> Option<Step> {
+        let clock = millis(now.clock);
+        let window = self.target.limits.repairs;
+        let entry = self.index.get_mut(id)?;
+        let (digest, uid) = { entry.up.as_ref() }.map(|up| (up.digest, up.uid.clone()))?;
+        let down = entry.ours()?;
+        if down.deleting {
+            // It is made again when it has gone.
+            return None;
+        }
+        let is_other = down.of != uid;
+        let changed = down.digest != Some(digest);
+        let drifted = !changed && down.good.is_some_and(|good| good != down.view);
+        if !is_other && !changed && down.good == Some(down.view) {
+            self.clear_problem(id, Work::Down);
+            return None;
+        }
+        let copy = down.uid.clone();
+        if is_other {
+            // The copy of an object that had this name before: as any other object that is there.
+            let copy = super::entry::Foreign { uid: copy, adopt: Adopt::No, live: None };
+            let adopt = self.adoption_of(id, false);
+            self.collide(id, copy, adopt, "it is the copy of an earlier object of this name", now);
+            wake.at(clock);
+            return None;
+        }
+        if drifted {
+            if clock >= entry.repairs.1.saturating_add(MINUTE) {
+                entry.repairs = (0, clock);
+            }
+            if entry.repairs.0 >= window {
+                let until = entry.repairs.1.saturating_add(MINUTE);
+                wake.at(until);
+                let message = "somebody keeps changing fields of the copy that are the hub's";
+                self.set_problem(id, Work::Down, "Drifted", message.to_owned(), now);
+                return None;
+            }
+        }
+        let step = self.apply_step(id, Some(&copy), true, up_open, false)?;
+        if drifted
+            && matches!(step.0, Ask::Apply { .. })
+            && let Some(entry) = self.index.get_mut(id)
+        {
+            entry.repairs.0 += 1;
+            if entry.repairs.0 == 1 {
+                let message = "fields of the copy that are the hub's were changed; put back";
+                let message = message.to_owned();
+                let reason = "Drifted".to_owned();
+                entry.note = Some(Box::new(Note { warning: true, reason, message }));
+            }
+        }
+        Some(step)
+    }
+
+    /// An apply, or the read of what is to be applied.
+    fn apply_step(
+        &mut self,
+        id: Id,
+        uid: Option<&str>,
+        force: bool,
+        up_open: bool,
+        first: bool,
+    ) -> Option<Step> {
+        let up = self.index.get(id)?.up.as_ref()?;
+        if up.body.is_none() {
+            let request = self.get_upstream(id).filter(|_| up_open)?;
+            return Some((Ask::GetUpstream, request));
+        }
+        let request = self.apply(id, uid, force)?;
+        Some((Ask::Apply { new: uid.is_none(), first }, request))
+    }
+
+    /// What becomes of an object that is in the place of a copy and not ours.
+    pub(super) fn adoption_of(&self, id: Id, of_others: bool) -> Adopt {
+        let Some(entry) = self.index.get(id) else { return Adopt::No };
+        let shared = { self.kind(entry.key.kind) }
+            .is_some_and(|kind| kind.rule.is_shared(&entry.place.name));
+        match self.target.adoption {
+            _ if of_others => Adopt::No,
+            _ if shared => Adopt::Take { force: false },
+            crate::Adoption::Never => Adopt::No,
+            crate::Adoption::IfNoDiff => Adopt::IfSame,
+            crate::Adoption::Always => Adopt::Take { force: true },
+        }
+    }
+
+    /// Something is in the place of a copy that isn't ours.
+    pub(super) fn collide(
+        &mut self,
+        id: Id,
+        mut foreign: super::entry::Foreign,
+        adopt: Adopt,
+        what: &str,
+        now: Now,
+    ) {
+        foreign.adopt = adopt;
+        self.index.set_copy(id, Copy::Foreign(Box::new(foreign)));
+        if adopt == Adopt::No {
+            let place = self.index.get(id).map(|entry| entry.place.clone());
+            let name = place.map(|place| place.name).unwrap_or_default();
+            let message = format!("{name:?} is there already: {what}");
+            self.set_problem(id, Work::Down, "Collision", message, now);
+            self.pause(id, Work::Down, now);
+        }
+    }
+
+    /// Whether the first list of an entry's type has been complete.
+    pub(super) fn is_listed(&self, entry: &Entry, which: Side) -> bool {
+        self.kind(entry.key.kind).is_some_and(|kind| kind.streams[side(which)].complete)
+    }
+
+    /// A copy whose object the hub doesn't show: it stays, unless a person has given it up.
+    fn orphan_step(&mut self, id: Id, open: [bool; 2], now: Now, wake: &mut Wake) -> Option<Step> {
+        let uid = self.index.get(id)?.ours()?.uid.clone();
+        if !self.given_up.contains(&id) || !self.hub.is_trusted() {
+            return None;
+        }
+        self.held(id, Work::Up, now, wake)?;
+        self.held(id, Work::Down, now, wake)?;
+        let entry = self.index.get_mut(id)?;
+        let removal = entry.removal.get_or_insert_default();
+        if removal.evidence.is_none() {
+            return if open[0] { Some((Ask::GetUpstream, self.get_upstream(id)?)) } else { None };
+        }
+        if removal.sent.is_some() || !open[1] {
+            return None;
+        }
+        Some((Ask::Delete, self.delete(id, &uid)?))
+    }
+
+    /// Pauses a kind of work of an entry, longer each time.
+    pub(super) fn pause(&mut self, id: Id, work: Work, now: Now) {
+        let longest = self.target.limits.longest_backoff;
+        let Some(entry) = self.index.get_mut(id) else { return };
+        let mut hold = *entry.hold(work);
+        self.lengthen(&mut hold, millis(now.clock), longest);
+        if let Some(entry) = self.index.get_mut(id) {
+            *entry.hold(work) = hold;
+        }
+    }
+}

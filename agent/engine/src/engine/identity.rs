@@ -1,0 +1,230 @@
+//! Whether the hub is the one that it was.
+
+use crate::{Identity, UpstreamChange};
+
+use super::Engine;
+use super::entry::{Copy, Id};
+
+/// What is known of the hub.
+#[derive(Debug, Default)]
+pub(super) struct Upstream {
+    /// Whether it is the known one, as far as was seen.
+    known: bool,
+    /// It is another one.
+    other: bool,
+    /// The newest revision that it, or a copy, has shown.
+    pub(super) newest: u64,
+    /// The newest revision of a whole list.
+    listed: Option<u64>,
+    /// The newest revision that a copy says it was made of: before this process, or by it.
+    copied: u64,
+    /// It has shown older revisions since; the newest from before.
+    older: Option<u64>,
+    /// That was more than one old list.
+    definite: bool,
+    /// A person has accepted that it has gone back to this revision.
+    accepted: Option<u64>,
+    /// The revision up to which it had gone back.
+    back_at: u64,
+}
+
+// === impl Upstream ===
+
+impl Upstream {
+    /// Whether what it says counts as evidence.
+    pub(super) fn is_trusted(&self) -> bool {
+        self.known && !self.other && self.older.is_none()
+    }
+
+    pub(super) fn is_other(&self) -> bool {
+        self.other
+    }
+
+    pub(super) fn change(&self) -> Option<UpstreamChange> {
+        if self.other {
+            return Some(UpstreamChange::Identity);
+        }
+        self.older.map(UpstreamChange::Older)
+    }
+
+    /// It has shown a revision.
+    pub(super) fn see(&mut self, revision: u64) {
+        self.newest = self.newest.max(revision);
+    }
+
+    /// A list that should have seen `mark` shows `revision` as its newest. Whether it has.
+    ///
+    /// An old list alone may come from a slow cache: that is over with the next one. What only
+    /// live reads show is not.
+    pub(super) fn see_whole(&mut self, revision: u64, mark: u64) -> bool {
+        let mark = if self.accepted.is_some() { mark } else { mark.max(self.copied) };
+        self.listed = self.listed.max(Some(revision));
+        let is_new = revision >= mark;
+        if !is_new {
+            self.doubt(revision);
+        } else if !self.definite && self.older.is_some_and(|older| revision >= older) {
+            self.older = None;
+        }
+        self.see(revision);
+        is_new
+    }
+
+    /// A copy says that it was made of this revision.
+    pub(super) fn see_copy(&mut self, revision: u64) {
+        self.copied = self.copied.max(revision);
+        let shown = self.newest;
+        if self.accepted.is_none() && revision > shown && self.listed.is_some() {
+            self.doubt(shown);
+        }
+        self.see(revision);
+    }
+
+    fn doubt(&mut self, revision: u64) {
+        self.older = self.older.max(Some(self.newest.max(self.copied)));
+        self.back_at = revision;
+    }
+
+    /// A live read has shown an object as it was at a revision, after a later one was known.
+    pub(super) fn go_back(&mut self, revision: u64) {
+        self.doubt(revision);
+        self.definite = true;
+    }
+
+    /// Whether it is known to have gone back.
+    pub(super) fn is_back(&self) -> bool {
+        self.definite
+    }
+
+    /// Whether an object of `revision` may be older than what was processed at `known`: only if
+    /// that was before the hub went back, and this was accepted.
+    pub(super) fn is_current(&self, revision: u64, known: u64) -> bool {
+        revision >= known || self.accepted.is_some_and(|accepted| known > accepted)
+    }
+
+    fn accept(&mut self, number: Option<u64>) -> bool {
+        if self.older.is_none() || self.older != number {
+            return false;
+        }
+        self.accepted = Some(self.listed.unwrap_or(self.back_at).min(self.back_at));
+        self.older = None;
+        self.definite = false;
+        self.newest = self.back_at;
+        true
+    }
+}
+
+// === impl Engine ===
+
+impl Engine {
+    pub(super) fn see_identity(&mut self, identity: Option<&Identity>) {
+        let Some(identity) = identity else {
+            self.hub.known = false;
+            // What was read over a connection that has broken since is no evidence.
+            let all: Vec<_> = self.index.iter().map(|(id, _)| id).collect();
+            for id in all {
+                if let Some(removal) = self.index.get_mut(id).and_then(|one| one.removal.as_mut()) {
+                    removal.evidence = None;
+                }
+            }
+            return;
+        };
+        let is_same = *identity == self.target.identity;
+        self.hub.other = !is_same;
+        if !std::mem::replace(&mut self.hub.known, is_same) && is_same {
+            self.touch_removals();
+        }
+    }
+
+    pub(super) fn see_approvals(&mut self, exempted: bool) {
+        if self.hub.accept(self.approvals.upstream) || exempted {
+            self.touch_removals();
+        }
+        for id in self.brake.approve(self.approvals.deletions) {
+            self.touch(id);
+        }
+        let orphans = self.orphans();
+        if self.approvals.orphans == Some(orphans.len() as u64) {
+            for id in orphans {
+                self.given_up.insert(id);
+                self.touch(id);
+            }
+        }
+    }
+
+    /// Copies whose objects the hub doesn't show.
+    pub(super) fn orphans(&self) -> Vec<Id> {
+        let orphans = self.index.iter().filter(|(_, entry)| entry.is_orphan());
+        orphans.map(|(id, _)| id).collect()
+    }
+
+    pub(super) fn touch_removals(&mut self) {
+        let going = self.index.iter().filter(|(_, entry)| {
+            entry.is_going() || (entry.up.is_none() && matches!(entry.copy, Copy::Ours(_)))
+        });
+        let going: Vec<_> = going.map(|(id, _)| id).collect();
+        for id in going {
+            self.touch(id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hub() -> Upstream {
+        Upstream { known: true, ..Upstream::default() }
+    }
+
+    #[test]
+    fn going_back_and_coming_again() {
+        let mut hub = hub();
+        hub.see_whole(100, 0);
+        assert!(hub.is_trusted());
+        hub.see_whole(50, 100);
+        assert_eq!(hub.change(), Some(UpstreamChange::Older(100)));
+        assert!(!hub.is_trusted());
+        assert!(!hub.see_whole(60, 100));
+        assert!(!hub.is_trusted());
+        // It was a slow cache.
+        assert!(hub.see_whole(101, 100));
+        assert!(hub.is_trusted());
+        // It was not.
+        hub.go_back(60);
+        assert!(hub.see_whole(200, 100));
+        assert!(!hub.is_trusted());
+    }
+
+    /// What copies say was before this process, so each list has to be newer.
+    #[test]
+    fn copies_of_what_the_hub_does_not_show() {
+        for list_first in [false, true] {
+            let mut hub = hub();
+            if list_first {
+                hub.see_whole(50, 0);
+            }
+            hub.see_copy(100);
+            if !list_first {
+                hub.see_whole(50, 0);
+            }
+            assert_eq!(hub.change(), Some(UpstreamChange::Older(100)), "{list_first}");
+            hub.see_whole(100, 0);
+            assert_eq!(hub.change(), None, "{list_first}");
+        }
+    }
+
+    #[test]
+    fn acceptance() {
+        let mut hub = hub();
+        hub.see_whole(100, 0);
+        hub.see_whole(50, 100);
+        assert!(!hub.accept(Some(50)));
+        assert!(!hub.is_current(51, 90));
+        assert!(hub.accept(Some(100)));
+        assert!(hub.is_trusted());
+        // What was processed before it went back is no measure any more; what came after is.
+        assert!(hub.is_current(51, 90));
+        assert!(!hub.is_current(40, 45));
+        assert!(!hub.accept(Some(100)));
+    }
+}

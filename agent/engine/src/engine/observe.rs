@@ -1,0 +1,609 @@
+//! What watches show, turned into entries.
+
+use contract::{
+    CLUSTER_ANNOTATION, DOWNSTREAM_NAME, ON_IMMUTABLE, ORPHAN, RECREATE, STATE_REMOVE, STATE_SYNC,
+    YIELD, YIELD_REPLICAS,
+};
+use serde_json::Value;
+
+use super::entry::{
+    Copy, Down, Flags, Hold, Id, Key, Note, Place, Removal, State, TypeId, Up, Work,
+};
+use super::{Engine, millis};
+use crate::digest::{Digest, Hasher};
+use crate::fields::{self, REPLICAS};
+use crate::locator::Locator;
+use crate::{Event, Now, Side, names};
+
+const UPSTREAM: usize = 0;
+const DOWNSTREAM: usize = 1;
+
+/// A text of an object's metadata; empty if it is none.
+pub(super) fn text<'v>(object: &'v Value, field: &str) -> &'v str {
+    let value = object.get("metadata").and_then(|metadata| metadata.get(field));
+    value.and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A label or annotation.
+pub(super) fn mark<'v>(object: &'v Value, place: &str, key: &str) -> Option<&'v str> {
+    object.get("metadata")?.get(place)?.get(key)?.as_str()
+}
+
+/// An object's resource version; what is no number is older than everything.
+pub(super) fn revision(object: &Value) -> u64 {
+    text(object, "resourceVersion").parse().unwrap_or(0)
+}
+
+fn number(object: &Value, field: &str) -> i64 {
+    object.get("metadata").and_then(|meta| meta.get(field)).and_then(Value::as_i64).unwrap_or(0)
+}
+
+fn bytes(value: &Value) -> Box<[u8]> {
+    value.to_string().into_bytes().into_boxed_slice()
+}
+
+impl Engine {
+    pub(super) fn see_upstream(&mut self, kind: TypeId, event: Event, now: Now) {
+        match event {
+            Event::InitStart => self.begin_list(kind, Side::Upstream),
+            Event::Applied(object) => {
+                let Some(key) = self.key_of(kind, &object) else { return };
+                let listing = self.kinds[usize::from(kind)].streams[UPSTREAM].listing;
+                self.see_object(&key, &object, listing, now);
+            }
+            Event::Deleted(object) => {
+                let Some(key) = self.key_of(kind, &object) else { return };
+                let Some(id) = self.index.by_key(&key) else { return };
+                self.hub.see(revision(&object));
+                let known = self.index.get(id).and_then(|entry| entry.up.as_ref());
+                let stale = known.is_some_and(|up| up.revision > revision(&object));
+                if !stale {
+                    self.lose_object(id);
+                }
+            }
+            Event::InitDone { resource_version } => {
+                let seen: u64 = resource_version.parse().unwrap_or(0);
+                let Some(stream) = self.end_list(kind, Side::Upstream) else { return };
+                let is_new = self.hub.see_whole(seen, stream.mark);
+                for id in self.index.of_type(kind) {
+                    let Some(entry) = self.index.get_mut(id) else { continue };
+                    if entry.seen[UPSTREAM] != stream.list && entry.up.is_some() {
+                        if !is_new {
+                            // An old list: only a live read tells whether the object is gone.
+                            entry.verify = true;
+                        } else {
+                            self.lose_object(id);
+                        }
+                    } else if entry.seen[UPSTREAM] != stream.list {
+                        entry.released = None;
+                    }
+                    self.touch(id);
+                }
+            }
+            Event::Bookmark { resource_version } => {
+                self.hub.see(resource_version.parse().unwrap_or(0));
+            }
+        }
+    }
+
+    pub(super) fn see_downstream(&mut self, kind: TypeId, event: Event, _now: Now) {
+        match event {
+            Event::InitStart => self.begin_list(kind, Side::Downstream),
+            Event::Applied(object) => {
+                self.see_copy(kind, &object);
+            }
+            Event::Deleted(object) => {
+                let Some(place) = Self::place_of(kind, &object) else { return };
+                let Some(id) = self.index.by_place(&place) else { return };
+                self.lose_copy(id, text(&object, "uid"), revision(&object));
+            }
+            Event::InitDone { .. } => {
+                let Some(stream) = self.end_list(kind, Side::Downstream) else { return };
+                for id in self.index.of_type(kind) {
+                    let Some(entry) = self.index.get(id) else { continue };
+                    if entry.seen[DOWNSTREAM] != stream.list && entry.ours().is_some() {
+                        // Not in the list: whether it is gone is for a live read to say.
+                        self.forget_copy(id);
+                    }
+                    self.touch(id);
+                }
+            }
+            Event::Bookmark { .. } => {}
+        }
+    }
+
+    fn begin_list(&mut self, kind: TypeId, side: Side) {
+        let mark = self.hub.newest;
+        let Some(kind) = self.kinds.get_mut(usize::from(kind)) else { return };
+        kind.missing[super::side(side)] = Hold::default();
+        let stream = &mut kind.streams[super::side(side)];
+        stream.list = stream.list.wrapping_add(1);
+        stream.listing = true;
+        stream.mark = mark;
+    }
+
+    fn end_list(&mut self, kind: TypeId, side: Side) -> Option<super::Stream> {
+        let kind = self.kinds.get_mut(usize::from(kind))?;
+        let stream = &mut kind.streams[super::side(side)];
+        stream.listing = false;
+        stream.complete = true;
+        Some(*stream)
+    }
+
+    /// The key of an upstream object.
+    fn key_of(&self, kind: TypeId, object: &Value) -> Option<Key> {
+        let name = text(object, "name");
+        if name.is_empty() {
+            return None;
+        }
+        let cluster = if self.target.wildcard {
+            mark(object, "annotations", CLUSTER_ANNOTATION)?
+        } else {
+            &*self.target.cluster
+        };
+        Some(Key {
+            kind,
+            cluster: cluster.into(),
+            namespace: text(object, "namespace").into(),
+            name: name.into(),
+        })
+    }
+
+    /// The place of a downstream object.
+    fn place_of(kind: TypeId, object: &Value) -> Option<Place> {
+        let (namespace, name) = (text(object, "namespace"), text(object, "name"));
+        (!name.is_empty()).then(|| Place { kind, namespace: namespace.into(), name: name.into() })
+    }
+
+    /// Takes in an upstream object. `whole` says that it comes from a list.
+    pub(super) fn see_object(&mut self, key: &Key, object: &Value, listed: bool, now: Now) {
+        let Some(up) = self.read_object(key.kind, &key.cluster, object) else { return };
+        let id = match self.index.by_key(key) {
+            Some(id) => id,
+            None => {
+                let place = self.place_for(key, up.alias.as_deref());
+                self.index.insert(key, &place)
+            }
+        };
+        let list = self.list_of(id, UPSTREAM);
+        let Some(entry) = self.index.get_mut(id) else { return };
+        entry.seen[UPSTREAM] = list;
+        let known = entry.up.as_ref().map_or(0, |known| known.revision);
+        let released = entry.released.map_or(0, |(revision, _)| revision);
+        if up.revision < known.max(released) {
+            // Older than what is known: from a slow cache, or of a hub that has gone back.
+            entry.verify |= listed;
+            self.touch(id);
+            return;
+        }
+        if up.revision == released && released != 0 {
+            return;
+        }
+        self.set_object(id, up, now);
+    }
+
+    /// Takes in what is known to be the newest of an object.
+    pub(super) fn set_object(&mut self, id: Id, up: Up, now: Now) {
+        self.hub.see(up.revision);
+        let Some(entry) = self.index.get_mut(id) else { return };
+        entry.released = None;
+        entry.verify = false;
+        let before = entry.up.take();
+        let changed = before.as_ref().is_none_or(|before| before.digest != up.digest);
+        if changed {
+            *entry.hold(Work::Down) = Hold::default();
+        }
+        *entry.hold(Work::Up) = Hold::default();
+        entry.report.dirty |= before.as_ref().is_none_or(|before| before.status != up.status)
+            || before.as_ref().is_some_and(|before| before.replicas != up.replicas)
+            || before.as_ref().is_some_and(|before| before.others != up.others);
+        let same = before.as_ref().is_some_and(|before| before.uid == up.uid);
+        if !same {
+            entry.report = super::entry::Report { dirty: true, ..Default::default() };
+            entry.recorded = None;
+        }
+        let going = up.is_going();
+        let was_scaling = before.as_ref().and_then(|before| before.scales.clone());
+        let mut up = up;
+        // What was read again stays, even if it is large, until it has been used.
+        if !changed && up.body.is_none() {
+            up.body = before.and_then(|before| before.body);
+        }
+        let scales = up.scales.clone().filter(|_| up.is_wanted());
+        let newer = entry.ours().filter(|down| down.of == up.uid).map(|down| down.applied_revision);
+        entry.verify = newer
+            .is_some_and(|newer| !self.hub.is_back() && !self.hub.is_current(up.revision, newer));
+        entry.up = Some(Box::new(up));
+        let removal = entry.removal.is_some();
+        if going && !removal {
+            self.begin_removal(id, now);
+        } else if !going && removal {
+            self.end_removal(id, false);
+        }
+        self.set_scaled(id, was_scaling, scales);
+        self.compare(id);
+        self.touch(id);
+    }
+
+    /// The hub no longer shows an object. That is no evidence for anything: its copy stays.
+    pub(super) fn lose_object(&mut self, id: Id) {
+        let Some(entry) = self.index.get_mut(id) else { return };
+        entry.released = None;
+        entry.verify = false;
+        let before = entry.up.take();
+        entry.problem = None;
+        if entry.removal.is_some() {
+            self.end_removal(id, false);
+        }
+        self.set_scaled(id, before.and_then(|before| before.scales), None);
+        self.touch(id);
+    }
+
+    /// Takes in an object of the physical cluster that is a copy. Whether it was.
+    pub(super) fn see_copy(&mut self, kind: TypeId, object: &Value) -> bool {
+        let Some(place) = Self::place_of(kind, object) else { return false };
+        let locator = Locator::of(object).filter(|locator| self.is_ours(locator, &place));
+        let id = match (self.index.by_place(&place), &locator) {
+            (Some(id), _) => id,
+            (None, Some(locator)) => match self.adopt_place(kind, &place, locator) {
+                Some(id) => id,
+                None => return false,
+            },
+            (None, None) => return false,
+        };
+        let list = self.list_of(id, DOWNSTREAM);
+        let without = self.yielded(id);
+        let Some(entry) = self.index.get_mut(id) else { return false };
+        let (uid, revision) = (text(object, "uid"), revision(object));
+        entry.seen[DOWNSTREAM] = list;
+        let known = entry.ours().filter(|down| *down.uid == *uid);
+        let is_of = |locator: &&Locator| {
+            locator.cluster == *entry.key.cluster
+                && locator.namespace == *entry.key.namespace
+                && locator.name == *entry.key.name
+        };
+        let locator = locator.as_ref().filter(is_of);
+        if known.is_none() && locator.is_none() {
+            return false;
+        }
+        let lost = entry.lost.as_ref().filter(|(lost, _)| **lost == *uid);
+        if lost.is_some_and(|(_, at)| revision < *at) {
+            return true;
+        }
+        if known.is_some_and(|known| revision < known.revision) {
+            return true;
+        }
+        let mut down = Self::read_copy(object, locator, known, without);
+        if down.good.is_none() {
+            down.live = Some(bytes(object));
+        }
+        let changed = known.is_none_or(|known| {
+            known.status != down.status
+                || known.generation != down.generation
+                || known.applied_generation != down.applied_generation
+                || known.replicas != down.replicas
+        });
+        entry.report.dirty |= changed;
+        entry.lost = None;
+        if let Some(locator) = locator {
+            self.hub.see_copy(locator.revision());
+        }
+        let copied = (down.of.clone(), down.applied_revision);
+        self.index.set_copy(id, Copy::Ours(Box::new(down)));
+        if let Some(entry) = self.index.get_mut(id)
+            && let Some(up) = entry.up.as_ref().filter(|up| up.uid == copied.0)
+            && !self.hub.is_back()
+            && !self.hub.is_current(up.revision, copied.1)
+        {
+            entry.verify = true;
+        }
+        self.compare(id);
+        self.touch(id);
+        true
+    }
+
+    /// The entry of a copy that nobody has the place of, or a new one. None if the entry has
+    /// another copy.
+    fn adopt_place(&mut self, kind: TypeId, place: &Place, locator: &Locator) -> Option<Id> {
+        let key = Key {
+            kind,
+            cluster: locator.cluster.as_str().into(),
+            namespace: locator.namespace.as_str().into(),
+            name: locator.name.as_str().into(),
+        };
+        let id = match self.index.by_key(&key) {
+            Some(id) if self.index.get(id).is_some_and(|entry| entry.ours().is_some()) => {
+                return None;
+            }
+            Some(id) => {
+                // Where a copy is, it stays, even if a new one would be elsewhere.
+                self.index.leave_place(id);
+                let place = self.index.own(place);
+                self.index.get_mut(id)?.place = place;
+                id
+            }
+            None => self.index.insert(&key, place),
+        };
+        self.index.take_place(id);
+        Some(id)
+    }
+
+    /// A watch has shown that a copy is gone, or has lost our label.
+    pub(super) fn lose_copy(&mut self, id: Id, uid: &str, revision: u64) {
+        let Some(entry) = self.index.get_mut(id) else { return };
+        let is_it = entry.ours().is_some_and(|down| *down.uid == *uid && down.revision <= revision);
+        if is_it {
+            entry.lost = Some((uid.into(), revision));
+            self.forget_copy(id);
+            self.touch(id);
+        }
+    }
+
+    /// Nothing is known of a copy any more: it has to be looked for.
+    pub(super) fn forget_copy(&mut self, id: Id) {
+        if let Some(down) = self.index.set_copy(id, Copy::Unknown) {
+            self.leave_space(id);
+            drop(down);
+        }
+        if let Some(entry) = self.index.get_mut(id)
+            && let Some(removal) = &mut entry.removal
+        {
+            removal.looked = false;
+            removal.polls = 0;
+        }
+    }
+
+    /// Compares a copy with what is to be there, once, when this process sees both first.
+    pub(super) fn compare(&mut self, id: Id) {
+        let without = self.yielded(id);
+        let Some(entry) = self.index.get_mut(id) else { return };
+        let wanted = entry.up.as_ref().map(|up| (up.digest, up.body.is_some()));
+        let Some((digest, has_body)) = wanted else { return };
+        let body = entry.up.as_ref().and_then(|up| up.body.clone());
+        let Some(down) = entry.ours_mut() else { return };
+        let Some(live) = down.live.take() else { return };
+        if down.digest != Some(digest) || !has_body {
+            return;
+        }
+        let desired = body.and_then(|body| serde_json::from_slice::<Value>(&body).ok());
+        let live = serde_json::from_slice::<Value>(&live).ok();
+        let (Some(mut desired), Some(live)) = (desired, live) else { return };
+        super::requests::add_label(&mut desired, &self.target.identity.target);
+        let Some(down) = self.index.get_mut(id).and_then(super::Entry::ours_mut) else { return };
+        if fields::matches(&desired, &live, without) {
+            down.good = Some(down.view);
+        }
+    }
+
+    fn list_of(&self, id: Id, side: usize) -> u32 {
+        let kind = self.index.get(id).and_then(|entry| self.kind(entry.key.kind));
+        kind.map_or(0, |kind| kind.streams[side].list)
+    }
+
+    /// Whether a copy that says this is one of ours, and not moved by others.
+    pub(super) fn is_ours(&self, locator: &Locator, place: &Place) -> bool {
+        let stands = format!("{}/{}", place.namespace, place.name);
+        *locator.hub == *self.target.identity.hub && locator.copy == stands
+    }
+
+    /// Where the copy of an object is to be.
+    pub(super) fn place_for(&self, key: &Key, alias: Option<&str>) -> Place {
+        let namespace = names::namespace(&self.target, &key.cluster, &key.namespace);
+        Place {
+            namespace: namespace.into(),
+            kind: key.kind,
+            name: alias.map_or_else(|| key.name.clone(), Into::into),
+        }
+    }
+
+    /// The field that isn't ours even if we have applied it: replicas that the target may set.
+    pub(super) fn yielded(&self, id: Id) -> Option<&'static [&'static str]> {
+        let entry = self.index.get(id)?;
+        let kind = self.kind(entry.key.kind)?;
+        if !kind.rule.replicas {
+            return None;
+        }
+        let yields = entry.up.as_ref().is_some_and(|up| up.flags.yields);
+        let scaled = || {
+            let kind = kind.synced.as_ref().map(|synced| synced.kind.as_ref()).unwrap_or_default();
+            let key = &entry.key;
+            let of = (key.cluster.clone(), key.namespace.clone(), kind.into(), (*key.name).into());
+            self.scaled.contains_key(&of)
+        };
+        (yields || scaled()).then_some(&REPLICAS[..])
+    }
+
+    fn set_scaled(
+        &mut self,
+        id: Id,
+        before: Option<(Box<str>, Box<str>)>,
+        after: Option<(Box<str>, Box<str>)>,
+    ) {
+        if before == after {
+            return;
+        }
+        let Some(key) = self.index.get(id).map(|entry| entry.key.clone()) else { return };
+        for (change, scaled) in [(-1, before), (1, after)] {
+            let Some((kind, name)) = scaled else { continue };
+            let of = (key.cluster.clone(), key.namespace.clone(), kind, name);
+            let count = self.scaled.entry(of.clone()).or_default();
+            *count = count.saturating_add_signed(change);
+            if *count == 0 {
+                self.scaled.remove(&of);
+            }
+        }
+    }
+
+    /// What matters of an upstream object.
+    pub(super) fn read_object(&self, kind: TypeId, cluster: &str, object: &Value) -> Option<Up> {
+        let kind = self.kind(kind)?;
+        let synced = kind.synced.as_ref()?;
+        let namespace = |name: &str| names::namespace(&self.target, cluster, name);
+        let mut desired = self.rules.desired(&kind.rule, object, &namespace);
+        // Items of lists may lack them.
+        desired["apiVersion"] = synced.api_version().into();
+        desired["kind"] = (&*synced.kind).into();
+        let generation = number(object, "generation");
+        let body = bytes(&desired);
+        let mut digest = Hasher::new();
+        digest.text(&String::from_utf8_lossy(&body));
+        digest.text(&generation.to_string());
+        digest.text(&self.target.identity.target);
+        let labels = object.get("metadata").and_then(|metadata| metadata.get("labels"));
+        let others =
+            labels.and_then(Value::as_object).into_iter().flatten().filter(|(key, value)| {
+                **key != self.state_label
+                    && contract::target_of_state_label(key).is_some()
+                    && value.as_str() == Some(STATE_SYNC)
+            });
+        let finalizers = object.get("metadata").and_then(|metadata| metadata.get("finalizers"));
+        let finalizers =
+            finalizers.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let ours = finalizers.iter().position(|one| one.as_str() == Some(&*self.finalizer));
+        let says = |key: &str, value: &str| {
+            ["annotations", "labels"].iter().any(|place| mark(object, place, key) == Some(value))
+        };
+        let deleted = text(object, "deletionTimestamp");
+        let status = object.get("status").filter(|status| status.is_object());
+        Some(Up {
+            uid: text(object, "uid").into(),
+            revision: revision(object),
+            generation,
+            state: match mark(object, "labels", &self.state_label) {
+                Some(STATE_SYNC) => State::Sync,
+                Some(STATE_REMOVE) => State::Remove,
+                Some(_) => State::Unknown,
+                None => State::None,
+            },
+            deleted: (!deleted.is_empty()).then(|| deleted.into()),
+            finalizer: ours.and_then(|ours| u32::try_from(ours).ok()),
+            finalizers: !finalizers.is_empty(),
+            others: u32::try_from(others.count()).unwrap_or(u32::MAX),
+            flags: Flags {
+                skip: kind.rule.skips(object),
+                ended: kind.rule.has_ended(object),
+                yields: kind.rule.replicas && says(YIELD, YIELD_REPLICAS),
+                orphan: says(ORPHAN, "true"),
+                recreate: says(ON_IMMUTABLE, RECREATE),
+            },
+            alias: mark(object, "annotations", DOWNSTREAM_NAME)
+                .filter(|alias| !alias.is_empty() && alias.len() <= 253)
+                .map(Into::into),
+            digest: digest.end(),
+            body: (body.len() <= self.target.limits.kept_body).then_some(body),
+            status: status.map(bytes),
+            replicas: object.pointer("/spec/replicas").and_then(Value::as_i64),
+            scales: kind.rule.scaled(object).map(|(kind, name)| (kind.into(), name.into())),
+        })
+    }
+
+    /// What matters of a copy; `known` is what was known of it before.
+    fn read_copy(
+        object: &Value,
+        locator: Option<&Locator>,
+        known: Option<&Down>,
+        without: Option<&[&str]>,
+    ) -> Down {
+        let status = object.get("status").filter(|status| status.is_object());
+        let deleting = !text(object, "deletionTimestamp").is_empty();
+        let finalizers = object.get("metadata").and_then(|metadata| metadata.get("finalizers"));
+        let finalizers =
+            finalizers.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let finalizers = finalizers.iter().filter_map(Value::as_str).filter(|_| deleting);
+        let replicas = object.pointer("/spec/replicas").and_then(Value::as_i64);
+        Down {
+            uid: text(object, "uid").into(),
+            revision: revision(object),
+            generation: number(object, "generation"),
+            of: match (locator, known) {
+                (Some(locator), _) => locator.uid.as_str().into(),
+                (None, Some(known)) => known.of.clone(),
+                (None, None) => "".into(),
+            },
+            applied_generation: locator
+                .map(|locator| locator.generation)
+                .or_else(|| known.map(|known| known.applied_generation))
+                .unwrap_or(0),
+            applied_revision: locator
+                .map(Locator::revision)
+                .or_else(|| known.map(|known| known.applied_revision))
+                .unwrap_or(0),
+            digest: locator
+                .map(Locator::applied)
+                .or_else(|| known.map(|known| known.digest))
+                .unwrap_or(None),
+            view: fields::view(object, without),
+            good: known.and_then(|known| known.good),
+            deleting,
+            finalizers: finalizers.map(Into::into).collect(),
+            status: status.map(bytes),
+            replicas: replicas.filter(|_| fields::others_own(object, &REPLICAS)),
+            live: None,
+        }
+    }
+
+    pub(super) fn begin_removal(&mut self, id: Id, now: Now) {
+        let Some(entry) = self.index.get_mut(id) else { return };
+        let removal = Removal { since: millis(now.clock), ..Removal::default() };
+        entry.removal = Some(Box::new(removal));
+        *entry.hold(Work::Down) = Hold::default();
+        let space = (entry.key.cluster.clone(), entry.key.namespace.clone());
+        let class = self.class(id);
+        self.removing.entry(space).or_default().classes.entry(class).or_default().insert(id);
+    }
+
+    /// A removal is done, or no longer wanted.
+    pub(super) fn end_removal(&mut self, id: Id, done: bool) {
+        self.brake.forget(id, done);
+        let class = self.class(id);
+        let Some(entry) = self.index.get_mut(id) else { return };
+        entry.removal = None;
+        if entry.problem.as_ref().is_some_and(|problem| problem.of == Work::Down) {
+            entry.problem = None;
+        }
+        let space = (entry.key.cluster.clone(), entry.key.namespace.clone());
+        self.leave_class(&space, class, id);
+    }
+
+    /// What is to be told of an object when an Event of its copy is seen.
+    pub(super) fn see_event(&mut self, event: &Value) {
+        let involved = |field: &str| {
+            let value = event.get("involvedObject").and_then(|involved| involved.get(field));
+            value.and_then(Value::as_str).unwrap_or_default()
+        };
+        let field = |field: &str| event.get(field).and_then(Value::as_str).unwrap_or_default();
+        let kind = self.kinds.iter().position(|kind| {
+            kind.synced.as_ref().is_some_and(|synced| {
+                *synced.kind == *involved("kind") && synced.api_version() == involved("apiVersion")
+            })
+        });
+        let Some(kind) = kind.and_then(|kind| TypeId::try_from(kind).ok()) else { return };
+        let place =
+            Place { namespace: involved("namespace").into(), kind, name: involved("name").into() };
+        let Some(id) = self.index.by_place(&place) else { return };
+        let Some(entry) = self.index.get_mut(id) else { return };
+        if entry.ours().is_none_or(|down| *down.uid != *involved("uid")) || entry.note.is_some() {
+            return;
+        }
+        let note = Note {
+            warning: field("type") == "Warning",
+            reason: field("reason").chars().take(128).collect(),
+            message: field("message").chars().take(1024).collect(),
+        };
+        if entry.told != Some(note.digest()) {
+            entry.note = Some(Box::new(note));
+            self.touch(id);
+        }
+    }
+}
+
+// === impl Note ===
+
+impl Note {
+    pub(super) fn digest(&self) -> Digest {
+        let mut hasher = Hasher::new();
+        hasher.text(&self.reason);
+        hasher.text(&self.message);
+        hasher.end()
+    }
+}

@@ -1,0 +1,11 @@
+//! The engine between two modelled API servers.
+
+#![allow(clippy::needless_pass_by_value, reason = "objects are written where they are used")]
+#![allow(clippy::unwrap_used, reason = "this is a test")]
+
+mod model;
+mod objects;
+mod simulation;
+mod steady;
+mod threads;
+mod world;
