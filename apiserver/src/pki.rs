@@ -1,4 +1,4 @@
-//! The server's own certificates: a CA, a serving certificate and an administrator's.
+//! The server's own certificates: a CA, a serving certificate, an administrator's and the operator's.
 //!
 //! With a directory they are kept in its `pki/`, readable by the owner alone, and used again at the
 //! next start; the serving and the administrator's certificate are made anew when their names
@@ -16,6 +16,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
+use contract::{OPERATOR, OPERATORS};
 use jiff::{Span, Timestamp, ToSpan};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
@@ -34,7 +35,7 @@ use crate::auth::authn::LateVerifier;
 use crate::certificates::Leaf;
 use files::Keep;
 
-pub(crate) use kubeconfig::{admin_kubeconfig, write_kubeconfig};
+pub(crate) use kubeconfig::{admin_kubeconfig, operator_kubeconfig, write_kubeconfigs};
 pub(crate) use serving::{Shown, Sources, Trusted};
 pub use settings::{CipherSuite, NamedCertificate, TlsOptions, TlsVersion};
 
@@ -85,6 +86,8 @@ pub(crate) struct Pki {
     pub(crate) serving: Pair,
     /// The administrator's pair.
     pub(crate) admin: Pair,
+    /// The operator's pair.
+    pub(crate) operator: Pair,
     /// Other certificates by which clients are known, as PEM.
     pub(crate) client_authorities: String,
     /// Signs certificates of clients.
@@ -175,9 +178,13 @@ impl Pki {
             Some(pair) if fits(&pair, &ca, &[], now) => pair,
             _ => keep.store("admin", issue(&issuer, &Own::Admin, now)?)?,
         };
+        let operator = match keep.load("operator")? {
+            Some(pair) if fits(&pair, &ca, &[], now) => pair,
+            _ => keep.store("operator", issue(&issuer, &Own::Operator, now)?)?,
+        };
         let issuer = Arc::new(ClientIssuer(issuer));
         let client_authorities = String::new();
-        Ok(Self { ca: ca.certificate, serving, admin, client_authorities, issuer })
+        Ok(Self { ca: ca.certificate, serving, admin, operator, client_authorities, issuer })
     }
 
     /// Also knows clients by certificates that a CA of the file signed.
@@ -263,6 +270,7 @@ fn read_authorities(path: &Path) -> Result<String, PkiError> {
 enum Own<'a> {
     Server(&'a [String]),
     Admin,
+    Operator,
 }
 
 fn new_ca(now: Timestamp) -> Result<Pair, PkiError> {
@@ -283,7 +291,7 @@ fn new_ca(now: Timestamp) -> Result<Pair, PkiError> {
 fn issue(issuer: &Issuer<'_, KeyPair>, leaf: &Own<'_>, now: Timestamp) -> Result<Pair, PkiError> {
     let names = match leaf {
         Own::Server(names) => names.to_vec(),
-        Own::Admin => Vec::new(),
+        Own::Admin | Own::Operator => Vec::new(),
     };
     let mut params = CertificateParams::new(names).map_err(PkiError::Issue)?;
     validity(&mut params, now, 365.days());
@@ -293,6 +301,11 @@ fn issue(issuer: &Issuer<'_, KeyPair>, leaf: &Own<'_>, now: Timestamp) -> Result
         Own::Server(_) => {
             params.distinguished_name.push(DnType::CommonName, "kcp-apiserver");
             params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        }
+        Own::Operator => {
+            params.distinguished_name.push(DnType::CommonName, OPERATOR);
+            params.distinguished_name.push(DnType::OrganizationName, OPERATORS);
+            params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         }
         Own::Admin => {
             params.distinguished_name.push(DnType::CommonName, "kcp-admin");

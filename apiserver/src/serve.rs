@@ -68,6 +68,7 @@ pub struct Builder {
 pub struct Running {
     address: SocketAddr,
     kubeconfig: String,
+    operator_kubeconfig: String,
     kubeconfig_path: Option<PathBuf>,
     registry: Arc<Registry>,
     store: Arc<dyn Store>,
@@ -272,8 +273,9 @@ impl Builder {
             ids: AuditIds::default(),
         });
         let kubeconfig = self.kubeconfig(&pki, address.port());
+        let operator_kubeconfig = self.operator_kubeconfig(&pki, address.port());
         let kubeconfig_path = match &self.root {
-            Some(root) => Some(pki::write_kubeconfig(root, &kubeconfig)?),
+            Some(root) => Some(pki::write_kubeconfigs(root, &kubeconfig, &operator_kubeconfig)?),
             None => None,
         };
         let connections = Tasks::new();
@@ -286,6 +288,7 @@ impl Builder {
         Ok(Running {
             address,
             kubeconfig,
+            operator_kubeconfig,
             kubeconfig_path,
             registry,
             store: self.store,
@@ -381,9 +384,10 @@ impl Builder {
         let renewed = move |pki: &Pki| {
             let Some(root) = &builder.root else { return };
             let kubeconfig = builder.kubeconfig(pki, port);
-            if let Err(error) = pki::write_kubeconfig(root, &kubeconfig) {
+            let operator = builder.operator_kubeconfig(pki, port);
+            if let Err(error) = pki::write_kubeconfigs(root, &kubeconfig, &operator) {
                 let error = &error as &dyn std::error::Error;
-                warn!(error, "the administrator's kubeconfig could not be written");
+                warn!(error, "the kubeconfigs could not be written");
             }
         };
         let follow = sources.follow(pki, shown, trusted, renewed);
@@ -423,6 +427,10 @@ impl Builder {
     fn kubeconfig(&self, pki: &Pki, port: u16) -> String {
         pki::admin_kubeconfig(pki, &self.url(port), self.tls.certificate.is_none())
     }
+
+    fn operator_kubeconfig(&self, pki: &Pki, port: u16) -> String {
+        pki::operator_kubeconfig(pki, &self.url(port), self.tls.certificate.is_none())
+    }
 }
 
 /// Knows callers by tokens of the operator's issuer.
@@ -448,6 +456,11 @@ impl Running {
     /// The administrator's kubeconfig, as text.
     pub fn kubeconfig(&self) -> &str {
         &self.kubeconfig
+    }
+
+    /// The operator's kubeconfig, as text.
+    pub fn operator_kubeconfig(&self) -> &str {
+        &self.operator_kubeconfig
     }
 
     /// Where that is kept, if anywhere.

@@ -1,7 +1,7 @@
 //! What the operator may do without any binding: a pure function.
 //!
-//! It sees everything, since it places what people apply; it writes its own kinds, types, and marks
-//! on objects, and nothing else of anybody's. Roles and bindings may give it more.
+//! It sees everything, since it places what people apply; it writes its own kinds, types, bootstrap
+//! tokens, and marks on objects, and nothing else of anybody's. Roles and bindings may give it more.
 
 use contract::{APIRESOURCE_GROUP, OPERATOR, OPERATORS, SCHEDULING_GROUP, WORKLOAD_GROUP};
 use machinery::ClusterName;
@@ -9,6 +9,9 @@ use machinery::ClusterName;
 use super::UserInfo;
 use crate::auth::authz::Attributes;
 use crate::registry::ClusterScope;
+
+/// What the names of the Secrets of bootstrap tokens begin with.
+const BOOTSTRAP_SECRET: &str = "bootstrap-token-";
 
 /// What the operator may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +31,8 @@ pub(crate) fn is_operator(user: &UserInfo) -> bool {
 
 /// The right of the operator.
 pub(crate) fn right(scope: &ClusterScope, asked: &Attributes<'_>) -> Right {
-    let Attributes::Resource { verb, group, resource, subresource, .. } = *asked else {
+    let Attributes::Resource { verb, group, resource, name, subresource, namespace } = *asked
+    else {
         let Attributes::Path { verb, path } = *asked else { return Right::None };
         let document = ["/api", "/apis", "/openapi"].iter().any(|base| {
             path.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -47,6 +51,11 @@ pub(crate) fn right(scope: &ClusterScope, asked: &Attributes<'_>) -> Right {
             writes && matches!(subresource, "" | "status")
         }
         ("" | "events.k8s.io", "events") => writes && subresource.is_empty(),
+        // Agents introduce themselves with these. A creation without a name in its path may be of any.
+        ("", "secrets") => {
+            let token = namespace == "kube-system" && name.starts_with(BOOTSTRAP_SECRET);
+            token && subresource.is_empty() && (writes || verb == "delete")
+        }
         ("coordination.k8s.io", "leases") => {
             let led = cluster.is_root() || *cluster == ClusterName::system_crds();
             led && writes && subresource.is_empty()
@@ -86,8 +95,7 @@ mod tests {
     fn what_it_may() {
         let check = |scope: &ClusterScope, what: [&str; 4], expect: Right| {
             let [verb, group, resource, subresource] = what;
-            let name = "x";
-            let namespace = "";
+            let (namespace, name) = ("", "x");
             let asked =
                 Attributes::Resource { verb, group, resource, name, subresource, namespace };
             assert_eq!(right(scope, &asked), expect, "{scope:?} {what:?}");
@@ -110,6 +118,23 @@ mod tests {
         check(&a, ["create", "coordination.k8s.io", "leases", ""], Right::None);
         check(&one("root"), ["create", "coordination.k8s.io", "leases", ""], Right::Whole);
         check(&a, ["create", "rbac.authorization.k8s.io", "clusterroles", ""], Right::None);
+        for (namespace, name, verb, expect) in [
+            ("kube-system", "bootstrap-token-abcdef", "patch", Right::Whole),
+            ("kube-system", "bootstrap-token-abcdef", "delete", Right::Whole),
+            ("kube-system", "", "create", Right::None),
+            ("kube-system", "other", "patch", Right::Marks),
+            ("default", "bootstrap-token-abcdef", "patch", Right::Marks),
+        ] {
+            let asked = Attributes::Resource {
+                verb,
+                group: "",
+                resource: "secrets",
+                name,
+                subresource: "",
+                namespace,
+            };
+            assert_eq!(right(&a, &asked), expect, "{verb} {namespace}/{name}");
+        }
         let path = |verb, path| right(&all, &Attributes::Path { verb, path });
         assert_eq!(path("get", "/apis/apps"), Right::Whole);
         assert_eq!(path("get", "/metrics"), Right::None);

@@ -238,7 +238,8 @@ impl Sources {
         match Pki::open(Some(root), &self.names, now) {
             Ok(mut new) => {
                 let same = new.serving.certificate == pki.serving.certificate
-                    && new.admin.certificate == pki.admin.certificate;
+                    && new.admin.certificate == pki.admin.certificate
+                    && new.operator.certificate == pki.operator.certificate;
                 new.client_authorities.clone_from(&pki.client_authorities);
                 (!same).then_some(new)
             }

@@ -82,4 +82,16 @@ fn kubeconfigs_have_two_contexts() {
     }
     assert_eq!(text.matches("certificate-authority-data").count(), 2);
     assert!(!admin_kubeconfig(&pki, "https://h:1", false).contains("certificate-authority-data"));
+
+    // The operator is asked in all logical clusters, and is somebody else.
+    let operator = operator_kubeconfig(&pki, "https://localhost:6443", true);
+    assert!(operator.contains("    server: https://localhost:6443\n"), "{operator}");
+    let subject = |pem: &str| {
+        let der = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
+        let (_, certificate) = X509Certificate::from_der(&der).unwrap();
+        certificate.subject().to_string()
+    };
+    let expect = format!("CN={OPERATOR}, O={OPERATORS}");
+    assert_eq!(subject(&pki.operator.certificate), expect);
+    assert_ne!(subject(&pki.admin.certificate), expect);
 }

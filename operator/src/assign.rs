@@ -1,0 +1,113 @@
+//! Assignment: what people want of their objects becomes what agents see.
+//!
+//! # Flow
+//! For each type that any SyncTarget syncs, one watch of metadata over all logical clusters; one more of
+//! the namespaces that have an intent. An object that is concerned goes into the queue; a worker reads it
+//! live, asks [`plan::plan`], and makes the change in one patch.
+//!
+//! # Guarantees
+//! - What is decided rests on what was read live: the object, its namespace before a copy is asked back,
+//!   and the SyncTarget before anything is released as if it were gone.
+//! - Memory grows with objects that have marks, and with nothing else: not with logical clusters, nor
+//!   with objects that nobody assigns.
+
+mod index;
+mod plan;
+mod standing;
+mod watches;
+mod work;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use runtime::Tasks;
+use tracing::info_span;
+
+use self::index::{Item, Objects, Type};
+use self::plan::GroupResource;
+use self::standing::{LogicalClusters, Outline};
+use crate::api::Api;
+use crate::events::Events;
+use crate::metrics::Metrics;
+use crate::queue::Queue;
+use crate::targets::index::{TargetKey, Targets};
+
+/// Objects that are worked on at a time.
+const WORKERS: usize = 16;
+
+/// How many of these one logical cluster may have.
+const SHARE: usize = 8;
+
+/// The controller, as its tasks share it.
+pub(crate) struct Assigner {
+    hub: Api,
+    targets: Arc<Targets>,
+    clusters: LogicalClusters,
+    events: Events,
+    metrics: Arc<Metrics>,
+    objects: Mutex<Objects>,
+    /// The intents of namespaces, by logical cluster and name.
+    namespaces: Mutex<BTreeMap<(String, String), String>>,
+    /// The kinds of types, as far as they were needed.
+    kinds: Mutex<BTreeMap<GroupResource, String>>,
+    /// The types that are watched.
+    types: Mutex<BTreeSet<Type>>,
+    /// What of each SyncTarget decided about objects when it was last looked at.
+    outlines: Mutex<BTreeMap<TargetKey, Outline>>,
+    queue: Queue<Item>,
+}
+
+// === impl Assigner ===
+
+impl Assigner {
+    pub(crate) fn new(
+        hub: Api,
+        targets: Arc<Targets>,
+        events: Events,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        Self {
+            hub,
+            targets,
+            clusters: LogicalClusters::default(),
+            events,
+            objects: Mutex::default(),
+            namespaces: Mutex::default(),
+            kinds: Mutex::default(),
+            types: Mutex::default(),
+            outlines: Mutex::default(),
+            queue: Queue::new(SHARE, metrics.waiting("assign")),
+            metrics,
+        }
+    }
+
+    /// Starts its tasks. `client` leads to all logical clusters.
+    pub(crate) fn start(self: &Arc<Self>, client: &kube::Client, tasks: &Tasks) {
+        let cancelled = tasks.cancellation();
+        let run = |name: &'static str, work: futures::future::BoxFuture<'static, ()>| {
+            let cancelled = cancelled.clone();
+            drop(tasks.spawn(info_span!("assign", task = name), async move {
+                cancelled.run_until_cancelled(work).await;
+            }));
+        };
+        let follow = self.clone().follow_targets(client.clone(), tasks.clone());
+        run("targets", Box::pin(follow));
+        run("namespaces", Box::pin(self.clone().follow_namespaces(client.clone())));
+        run("clusters", Box::pin(self.clone().follow_clusters(client.clone())));
+        for _ in 0..WORKERS {
+            run("work", Box::pin(self.clone().work()));
+        }
+    }
+
+    async fn work(self: Arc<Self>) {
+        loop {
+            let item = self.queue.next().await;
+            let done = match &item {
+                Item::Object(key) => self.assign(key).await,
+                Item::Namespace(key) => self.sweep(key).await,
+            };
+            self.queue.done(&item, done);
+        }
+    }
+}

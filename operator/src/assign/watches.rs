@@ -1,0 +1,241 @@
+//! What the hub tells: SyncTargets (by way of the other controller), namespaces with an intent, the labels
+//! of logical clusters, and for each synced type the metadata of all objects.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use kube::core::{DynamicObject, PartialObjectMeta};
+use kube::runtime::watcher::{Config, Event};
+use runtime::Tasks;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use tracing::info_span;
+
+use super::Assigner;
+use super::index::{Item, NamespaceKey, ObjectKey, Type};
+use super::plan::global;
+use super::standing::{Outline, accepted};
+use crate::marks::Marks;
+use crate::targets::index::CLUSTER;
+use crate::watching;
+
+impl Assigner {
+    /// Watches the types that SyncTargets sync, and looks again at the objects that name one which has
+    /// changed.
+    pub(super) async fn follow_targets(self: Arc<Self>, client: kube::Client, tasks: Tasks) {
+        let mut changes = self.targets.changes();
+        let mut running: BTreeMap<Type, CancellationToken> = BTreeMap::new();
+        loop {
+            if self.targets.is_listed() {
+                self.compare();
+                let wanted = self.types.lock().clone();
+                running.retain(|kind, stop| {
+                    let stays = wanted.contains(kind);
+                    if !stays {
+                        stop.cancel();
+                        self.objects.lock().keep(kind, &BTreeSet::new());
+                    }
+                    stays
+                });
+                for kind in wanted {
+                    running.entry(kind).or_insert_with_key(|kind| {
+                        let stop = tasks.cancellation().child_token();
+                        let follow = self.clone().follow_type(client.clone(), kind.clone());
+                        let (group, resource) = &kind.resource;
+                        let span = info_span!("assign", group, resource);
+                        let stopped = stop.clone();
+                        drop(tasks.spawn(span, async move {
+                            stopped.run_until_cancelled(follow).await;
+                        }));
+                        stop
+                    });
+                }
+            }
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Which types are synced now, and which SyncTargets have changed.
+    fn compare(&self) {
+        let targets = self.targets.all();
+        // Several versions of a type are one watch: the latest shows all objects.
+        let mut latest: BTreeMap<_, String> = BTreeMap::new();
+        for kind in targets.iter().flat_map(|target| accepted(target).collect::<Vec<_>>()) {
+            let version = latest.entry(kind.resource).or_insert_with(|| kind.version.clone());
+            if machinery::version::compare(&kind.version, version).is_lt() {
+                *version = kind.version;
+            }
+        }
+        let types = latest.into_iter().map(|(resource, version)| Type { resource, version });
+        *self.types.lock() = types.collect();
+        let now: BTreeMap<_, _> =
+            targets.iter().map(|target| (target.key.clone(), Outline::of(target))).collect();
+        let before = std::mem::replace(&mut *self.outlines.lock(), now.clone());
+        let changed = now.iter().filter(|(key, outline)| before.get(key) != Some(outline));
+        let gone = before.keys().filter(|key| !now.contains_key(*key));
+        let concerned: BTreeSet<String> =
+            changed.map(|(key, _)| key.global()).chain(gone.map(|key| key.global())).collect();
+        for global in concerned {
+            self.look_again(&global);
+        }
+    }
+
+    /// Everything that names a SyncTarget is looked at again.
+    pub(super) fn look_again(&self, target: &str) {
+        for key in self.objects.lock().of_target(target) {
+            self.queue.add(Item::Object(key));
+        }
+        let namespaces = self.namespaces.lock();
+        let named =
+            namespaces.iter().filter(|((cluster, _), intent)| global(cluster, intent) == target);
+        for ((cluster, name), _) in named {
+            let key = NamespaceKey { cluster: cluster.as_str().into(), name: name.as_str().into() };
+            self.queue.add(Item::Namespace(key));
+        }
+    }
+
+    async fn follow_type(self: Arc<Self>, client: kube::Client, kind: Type) {
+        let (group, resource) = &kind.resource;
+        let watched = watching::resource(group, &kind.version, resource);
+        let mut events = pin!(watching::metadata(client, &watched, Config::default()));
+        let kind = Arc::new(kind);
+        let mut listed = BTreeSet::new();
+        while let Some(event) = events.next().await {
+            match &event {
+                Event::Init => listed.clear(),
+                Event::InitApply(object) => {
+                    listed.extend(self.see(&kind, object));
+                }
+                Event::Apply(object) => {
+                    self.see(&kind, object);
+                }
+                Event::Delete(object) => {
+                    if let Some((key, _)) = read(&kind, object) {
+                        self.objects.lock().remove(&key);
+                    }
+                }
+                Event::InitDone => {
+                    self.objects.lock().keep(&kind, &std::mem::take(&mut listed));
+                }
+            }
+        }
+    }
+
+    /// An object was seen. Returns its key if it has marks.
+    fn see(
+        &self,
+        kind: &Arc<Type>,
+        object: &PartialObjectMeta<DynamicObject>,
+    ) -> Option<ObjectKey> {
+        let (key, metadata) = read(kind, object)?;
+        let marks = Marks::of(&metadata);
+        let place = (key.cluster.to_string(), key.namespace.to_string());
+        let around = self.namespaces.lock().contains_key(&place);
+        self.objects.lock().put(&key, &marks);
+        if around || !marks.is_empty() {
+            self.queue.add(Item::Object(key.clone()));
+        }
+        (!marks.is_empty()).then_some(key)
+    }
+
+    pub(super) async fn follow_namespaces(self: Arc<Self>, client: kube::Client) {
+        let kind = watching::resource("", "v1", "namespaces");
+        let config = Config::default().labels(contract::INTENT_LABEL);
+        let mut events = pin!(watching::metadata(client, &kind, config));
+        let mut listed = BTreeSet::new();
+        while let Some(event) = events.next().await {
+            match &event {
+                Event::Init => listed.clear(),
+                Event::InitApply(object) | Event::Apply(object) => {
+                    let Some((place, intent)) = intent(object) else { continue };
+                    if matches!(event, Event::InitApply(_)) {
+                        listed.insert(place.clone());
+                    }
+                    let before = self.namespaces.lock().insert(place.clone(), intent.clone());
+                    if before != Some(intent) {
+                        self.turned(&place);
+                    }
+                }
+                Event::Delete(object) => {
+                    let Some((place, _)) = intent(object) else { continue };
+                    self.namespaces.lock().remove(&place);
+                    self.turned(&place);
+                }
+                Event::InitDone => {
+                    let listed = std::mem::take(&mut listed);
+                    let mut gone = Vec::new();
+                    self.namespaces.lock().retain(|place, _| {
+                        let stays = listed.contains(place);
+                        if !stays {
+                            gone.push(place.clone());
+                        }
+                        stays
+                    });
+                    for place in gone {
+                        self.turned(&place);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What a namespace wants has changed: everything in it is looked at.
+    fn turned(&self, (cluster, name): &(String, String)) {
+        for key in self.objects.lock().of_namespace(cluster, name) {
+            self.queue.add(Item::Object(key));
+        }
+        let key = NamespaceKey { cluster: cluster.as_str().into(), name: name.as_str().into() };
+        self.queue.add(Item::Namespace(key));
+    }
+
+    pub(super) async fn follow_clusters(self: Arc<Self>, client: kube::Client) {
+        let kind = watching::resource("core.kcp.io", "v1alpha1", "logicalclusters");
+        let mut events = pin!(watching::metadata(client, &kind, Config::default()));
+        let mut listed = BTreeSet::new();
+        while let Some(event) = events.next().await {
+            let (object, there) = match &event {
+                Event::Init => {
+                    listed.clear();
+                    continue;
+                }
+                Event::InitDone => {
+                    self.clusters.keep(&std::mem::take(&mut listed));
+                    continue;
+                }
+                Event::InitApply(object) | Event::Apply(object) => (object, true),
+                Event::Delete(object) => (object, false),
+            };
+            let Some(name) = object.metadata.name.clone() else { continue };
+            let labels = object.metadata.labels.clone().filter(|_| there).unwrap_or_default();
+            if self.clusters.put(&name, &labels) {
+                for target in self.targets.all() {
+                    let allowed = target.spec.allowed_clusters.as_ref();
+                    if allowed.is_some_and(|allowed| allowed.selector.is_some()) {
+                        self.look_again(&target.key.global());
+                    }
+                }
+            }
+            if there {
+                listed.insert(name);
+            }
+        }
+    }
+}
+
+fn read(kind: &Arc<Type>, object: &PartialObjectMeta<DynamicObject>) -> Option<(ObjectKey, Value)> {
+    let cluster = object.metadata.annotations.as_ref()?.get(CLUSTER)?;
+    let metadata = serde_json::to_value(&object.metadata).ok()?;
+    Some((ObjectKey::of(kind, cluster, &metadata)?, metadata))
+}
+
+/// The logical cluster, the name and the intent of a namespace.
+fn intent(object: &PartialObjectMeta<DynamicObject>) -> Option<((String, String), String)> {
+    let metadata = &object.metadata;
+    let cluster = metadata.annotations.as_ref()?.get(CLUSTER)?.clone();
+    let intent = metadata.labels.as_ref().and_then(|labels| labels.get(contract::INTENT_LABEL));
+    Some(((cluster, metadata.name.clone()?), intent.cloned().unwrap_or_default()))
+}

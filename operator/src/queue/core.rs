@@ -1,0 +1,251 @@
+//! The queue without its waiting: a pure state, with times as parameters.
+
+use std::collections::hash_map::RandomState;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::hash::BuildHasher;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{Done, Lane};
+
+/// The delay after the first failure; it doubles with each.
+const FIRST: Duration = Duration::from_secs(1);
+
+/// The longest delay: what was mended is noticed within it.
+const LONGEST: Duration = Duration::from_secs(120);
+
+pub(super) struct Core<K> {
+    share: usize,
+    /// By logical cluster, in the order in which they came.
+    ready: BTreeMap<String, VecDeque<K>>,
+    /// The logical clusters of `ready`, in the order of their turns.
+    turns: VecDeque<String>,
+    /// Everything in `ready`.
+    queued: BTreeSet<K>,
+    /// When a key comes by itself.
+    due: BTreeMap<K, Instant>,
+    by_time: BTreeSet<(Instant, K)>,
+    /// What is worked on, and whether it was added meanwhile.
+    working: BTreeMap<K, bool>,
+    by_lane: BTreeMap<String, usize>,
+    failures: BTreeMap<K, u32>,
+    /// Jitter differs between processes.
+    seed: RandomState,
+    drawn: u64,
+}
+
+// === impl Core ===
+
+impl<K: Lane + Clone + Ord> Core<K> {
+    pub(super) fn new(share: usize) -> Self {
+        Self {
+            share: share.max(1),
+            ready: BTreeMap::new(),
+            turns: VecDeque::new(),
+            queued: BTreeSet::new(),
+            due: BTreeMap::new(),
+            by_time: BTreeSet::new(),
+            working: BTreeMap::new(),
+            by_lane: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            seed: RandomState::new(),
+            drawn: 0,
+        }
+    }
+
+    pub(super) fn add(&mut self, key: K, now: Instant) {
+        if let Some(again) = self.working.get_mut(&key) {
+            *again = true;
+        } else if self.failures.get(&key).is_some_and(|failures| *failures > 1)
+            && self.due.get(&key).is_some_and(|due| *due > now)
+        {
+            // Whatever happened to it, it keeps the pace of its failures.
+        } else {
+            self.enqueue(key);
+        }
+    }
+
+    fn enqueue(&mut self, key: K) {
+        if let Some(due) = self.due.remove(&key) {
+            self.by_time.remove(&(due, key.clone()));
+        }
+        if !self.queued.insert(key.clone()) {
+            return;
+        }
+        let lane = key.lane().to_owned();
+        let keys = self.ready.entry(lane.clone()).or_default();
+        if keys.is_empty() {
+            self.turns.push_back(lane);
+        }
+        keys.push_back(key);
+    }
+
+    /// The next key, or when one comes by itself.
+    pub(super) fn take(&mut self, now: Instant) -> (Option<K>, Option<Instant>) {
+        while let Some((due, _)) = self.by_time.first()
+            && *due <= now
+        {
+            if let Some((_, key)) = self.by_time.pop_first() {
+                self.due.remove(&key);
+                self.enqueue(key);
+            }
+        }
+        for _ in 0..self.turns.len() {
+            let Some(lane) = self.turns.pop_front() else { break };
+            if self.by_lane.get(&lane).is_some_and(|working| *working >= self.share) {
+                self.turns.push_back(lane);
+                continue;
+            }
+            let Some(keys) = self.ready.get_mut(&lane) else { continue };
+            let key = keys.pop_front();
+            if keys.is_empty() {
+                self.ready.remove(&lane);
+            } else {
+                self.turns.push_back(lane.clone());
+            }
+            if let Some(key) = key {
+                self.queued.remove(&key);
+                *self.by_lane.entry(lane).or_default() += 1;
+                self.working.insert(key.clone(), false);
+                return (Some(key), None);
+            }
+        }
+        (None, self.by_time.first().map(|(due, _)| *due))
+    }
+
+    pub(super) fn done(&mut self, key: &K, done: Done, now: Instant) {
+        let Some(again) = self.working.remove(key) else { return };
+        if let Some(working) = self.by_lane.get_mut(key.lane()) {
+            *working -= 1;
+            if *working == 0 {
+                self.by_lane.remove(key.lane());
+            }
+        }
+        let delay = match done {
+            Done::Settled => None,
+            Done::After(delay) => Some(delay),
+            Done::Failed => {
+                let failures = self.failures.entry(key.clone()).or_default();
+                *failures = failures.saturating_add(1);
+                let doubled = FIRST.saturating_mul(1 << (*failures - 1).min(10));
+                Some(self.jittered(doubled.min(LONGEST)))
+            }
+        };
+        if done != Done::Failed {
+            self.failures.remove(key);
+        }
+        if let Some(delay) = delay {
+            let due = now + delay;
+            self.due.insert(key.clone(), due);
+            self.by_time.insert((due, key.clone()));
+        }
+        if again {
+            self.add(key.clone(), now);
+        }
+    }
+
+    /// Between 80 % and 120 % of a delay.
+    fn jittered(&mut self, delay: Duration) -> Duration {
+        self.drawn = self.drawn.wrapping_add(1);
+        let percent = 80 + self.seed.hash_one(self.drawn) % 41;
+        delay.saturating_mul(u32::try_from(percent).unwrap_or(100)) / 100
+    }
+
+    /// How many keys wait for their turn or for their time.
+    pub(super) fn waiting(&self) -> usize {
+        self.queued.len() + self.due.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    struct Key(&'static str, u8);
+
+    impl Lane for Key {
+        fn lane(&self) -> &str {
+            self.0
+        }
+    }
+
+    fn core(share: usize) -> (Core<Key>, Instant) {
+        (Core::new(share), Instant::now())
+    }
+
+    #[test]
+    fn a_key_is_there_once_and_comes_again() {
+        let (mut core, now) = core(9);
+        let key = Key("a", 1);
+        core.add(key, now);
+        core.add(key, now);
+        assert_eq!(core.take(now).0, Some(key));
+        assert_eq!(core.take(now).0, None);
+        core.add(key, now);
+        assert_eq!(core.take(now).0, None, "it is worked on");
+        core.done(&key, Done::Settled, now);
+        assert_eq!(core.take(now).0, Some(key));
+        core.done(&key, Done::Settled, now);
+        assert_eq!(core.take(now), (None, None));
+        assert_eq!(core.waiting(), 0);
+    }
+
+    #[test]
+    fn logical_clusters_take_turns() {
+        let (mut core, now) = core(1);
+        for key in [Key("a", 1), Key("a", 2), Key("a", 3), Key("b", 1)] {
+            core.add(key, now);
+        }
+        assert_eq!(core.take(now).0, Some(Key("a", 1)));
+        assert_eq!(core.take(now).0, Some(Key("b", 1)));
+        assert_eq!(core.take(now).0, None, "each has its share");
+        core.done(&Key("a", 1), Done::Settled, now);
+        assert_eq!(core.take(now).0, Some(Key("a", 2)));
+    }
+
+    #[test]
+    fn failures_slow_down_and_success_forgets_them() {
+        let (mut core, mut now) = core(9);
+        let key = Key("a", 1);
+        core.add(key, now);
+        let mut delays = Vec::new();
+        for _ in 0..10 {
+            assert_eq!(core.take(now).0, Some(key));
+            core.done(&key, Done::Failed, now);
+            let (none, due) = core.take(now);
+            assert_eq!(none, None);
+            delays.push(due.unwrap() - now);
+            now = due.unwrap();
+        }
+        for (delay, expect) in delays.iter().zip([1, 2, 4, 8, 16, 32, 64, 120, 120, 120]) {
+            let range = expect * 800..=expect * 1200;
+            assert!(range.contains(&u64::try_from(delay.as_millis()).unwrap()), "{delays:?}");
+        }
+        // What happens to it meanwhile does not hurry it.
+        assert_eq!(core.take(now).0, Some(key));
+        core.done(&key, Done::Failed, now);
+        core.add(key, now);
+        assert_eq!(core.take(now).0, None);
+        now += LONGEST * 2;
+        assert_eq!(core.take(now).0, Some(key));
+        core.done(&key, Done::After(Duration::from_secs(60)), now);
+        core.add(key, now);
+        assert_eq!(core.take(now).0, Some(key), "one that did not fail comes at once");
+        core.done(&key, Done::Failed, now);
+        let due = core.take(now).1.unwrap();
+        assert!(due - now < Duration::from_secs(2));
+    }
+
+    #[test]
+    fn what_is_due_comes_by_itself() {
+        let (mut core, now) = core(9);
+        let key = Key("a", 1);
+        core.add(key, now);
+        core.take(now);
+        core.done(&key, Done::After(Duration::from_secs(5)), now);
+        assert_eq!(core.take(now), (None, Some(now + Duration::from_secs(5))));
+        assert_eq!(core.take(now + Duration::from_secs(5)).0, Some(key));
+    }
+}

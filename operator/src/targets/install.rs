@@ -1,0 +1,198 @@
+//! Installing an agent, and keeping it as it should be.
+//!
+//! # Guarantees
+//! - Nothing is written before the cluster is known to be the one that is meant: the one whose UID
+//!   stands on the SyncTarget, or, the first time, the one that is noted there before.
+//! - Nothing of others is overwritten: a namespace, or a cluster-scoped object of the name, without
+//!   our labels is left alone.
+//! - A cluster in which nothing has changed costs two reads a turn.
+
+use std::time::Duration;
+
+use agent::manifest::{AGENT_NAME, Kind, Settings, SyncedType, describe, namespace};
+use crds::ConditionStatus::{False, True};
+use crds::SyncedState;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::conditions::Verdict;
+use super::index::Target;
+use super::physical::Physical;
+use super::rights;
+use super::uninstall::{installed_in, is_ours, uninstall};
+use crate::api::{Api, CallError};
+use crate::args::AgentOptions;
+
+/// How often everything is applied again, changed or not.
+const WHOLE: Duration = Duration::from_secs(600);
+
+/// What is remembered of the last time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Memory {
+    /// When everything was applied.
+    applied: Option<Instant>,
+    /// The digest of what was applied.
+    digest: String,
+    /// Whether a token is in the cluster.
+    token: bool,
+}
+
+/// The settings of the agent of a target.
+pub(crate) fn settings(options: &AgentOptions, target: &Target, token: Option<String>) -> Settings {
+    let accepted = target.status.synced_resources.iter();
+    let accepted = accepted.filter(|synced| synced.state == SyncedState::Accepted);
+    let mut types: Vec<SyncedType> = accepted
+        .map(|synced| SyncedType { group: synced.group.clone(), resource: synced.resource.clone() })
+        .collect();
+    types.sort();
+    Settings {
+        hub: options.hub.clone(),
+        authority: options.authority.clone(),
+        token,
+        cluster: target.key.cluster.to_string(),
+        target: target.key.name.to_string(),
+        uid: target.key.uid.to_string(),
+        image: options.image.clone(),
+        pull_secret: options.pull_secret.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        types,
+    }
+}
+
+/// Whether everything is to be applied, which needs a token if the agent has not come.
+pub(crate) async fn is_due(
+    physical: &Physical,
+    settings: &Settings,
+    memory: &Memory,
+    agent_lives: bool,
+    now: Instant,
+) -> Result<Due, CallError> {
+    let recent =
+        memory.applied.is_some_and(|applied| now.saturating_duration_since(applied) < WHOLE);
+    // A token is taken away as soon as it isn't needed any more.
+    if !recent || !agent_lives || memory.token {
+        return Ok(Due::Now);
+    }
+    let found = physical.api.get(&deployment(settings)).await?;
+    let kept =
+        found.as_ref().map(|found| &found["metadata"]["annotations"][contract::MANIFEST_DIGEST]);
+    let same = kept.is_some_and(|kept| *kept == settings.digest());
+    Ok(if same { Due::Later(available(found.as_ref())) } else { Due::Now })
+}
+
+/// Whether something is to be applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// It is.
+    Now,
+    /// Nothing has changed; whether the agent's pod runs.
+    Later(bool),
+}
+
+/// Applies everything.
+pub(crate) async fn install(
+    physical: &Physical,
+    settings: &Settings,
+    memory: &mut Memory,
+    now: Instant,
+) -> Verdict {
+    let api = &physical.api;
+    match apply(api, settings, memory).await {
+        Ok(deployment) => {
+            let (token, digest) = (settings.token.is_some(), settings.digest());
+            *memory = Memory { applied: Some(now), digest, token };
+            installed(settings, available(Some(&deployment)))
+        }
+        Err(Failure::Verdict(verdict)) => verdict,
+        Err(Failure::Call(what, error)) => failed(&what, &error),
+    }
+}
+
+/// That the agent is installed.
+pub(crate) fn installed(settings: &Settings, available: bool) -> Verdict {
+    let namespace = settings.namespace();
+    let state = if available { "and its pod runs" } else { "and its pod does not run yet" };
+    Verdict::new(True, "Installed", format!("the agent is in the namespace {namespace}, {state}"))
+}
+
+enum Failure {
+    Verdict(Verdict),
+    /// While doing something.
+    Call(String, CallError),
+}
+
+fn failed(what: &str, error: &CallError) -> Verdict {
+    let reason = match error {
+        CallError::Refused { code: 401, .. } => "Unauthorized",
+        CallError::Refused { code: 403, .. } => "MissingRights",
+        error if error.is_unreachable() => "Unreachable",
+        _ => "ApplyFailed",
+    };
+    Verdict::new(False, reason, format!("{what}: {error}"))
+}
+
+async fn apply(api: &Api, settings: &Settings, memory: &Memory) -> Result<Value, Failure> {
+    let at = |what: &str| {
+        let what = what.to_owned();
+        move |error| Failure::Call(what, error)
+    };
+    let own = settings.namespace();
+    // Where the hub had another address: two agents of one target would work against each other.
+    for old in installed_in(api, &settings.uid).await.map_err(at("look for what is installed"))? {
+        if old != own {
+            uninstall(api, &old, &settings.uid).await.map_err(at("uninstall an old agent"))?;
+        }
+    }
+    check_free(api, settings).await?;
+    // What went once with the same rights goes again.
+    if memory.digest != settings.digest()
+        && let Some(missing) = rights::missing(api, settings).await
+    {
+        return Err(Failure::Verdict(Verdict::new(False, "MissingRights", missing)));
+    }
+    let mut last = Value::Null;
+    for object in settings.render() {
+        let what = format!("apply {}", describe(&object));
+        let path = path(&object);
+        last = api.apply(&path, &object).await.map_err(at(&what))?;
+    }
+    Ok(last)
+}
+
+/// That the names are free, or taken by us.
+async fn check_free(api: &Api, settings: &Settings) -> Result<(), Failure> {
+    let own = settings.namespace();
+    for kind in Kind::ALL.iter().filter(|kind| !kind.namespaced) {
+        let what = format!("{} {own}", kind.kind);
+        let found = api.metadata(&kind.path("", &own)).await;
+        let found = found.map_err(|error| Failure::Call(format!("read {what}"), error))?;
+        let Some(found) = found else { continue };
+        if !is_ours(&found, &settings.uid) {
+            let message =
+                format!("there is a {what} that was not installed by us: it is left alone");
+            return Err(Failure::Verdict(Verdict::new(False, "NameTaken", message)));
+        }
+        if !found["metadata"]["deletionTimestamp"].is_null() {
+            let message = format!("the {what} is still being deleted");
+            return Err(Failure::Verdict(Verdict::new(False, "NamespaceTerminating", message)));
+        }
+    }
+    Ok(())
+}
+
+fn path(object: &Value) -> String {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let kind = Kind::named(text("/kind"));
+    kind.map(|kind| kind.path(text("/metadata/namespace"), text("/metadata/name")))
+        .unwrap_or_default()
+}
+
+fn deployment(settings: &Settings) -> String {
+    let namespace = namespace(&settings.hub, &settings.uid);
+    Kind::named("Deployment").map(|kind| kind.path(&namespace, AGENT_NAME)).unwrap_or_default()
+}
+
+/// Whether a Deployment has a pod that is available.
+fn available(deployment: Option<&Value>) -> bool {
+    deployment.is_some_and(|found| found["status"]["availableReplicas"].as_i64() > Some(0))
+}

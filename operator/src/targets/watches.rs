@@ -1,0 +1,109 @@
+//! What the hub tells of SyncTargets and of the Leases of agents.
+
+use std::collections::BTreeSet;
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use kube::core::DynamicObject;
+use kube::runtime::watcher::{Config, Event};
+use tokio::time::Instant;
+
+use super::Controller;
+use super::index::{CLUSTER, TargetKey};
+use crate::watching;
+
+/// What stands before the UID in the name of an agent's Lease.
+const LEASE_PREFIX: &str = "synctarget-";
+
+impl Controller {
+    pub(super) async fn follow_targets(self: Arc<Self>, client: kube::Client) {
+        let kind = watching::resource(contract::WORKLOAD_GROUP, "v1alpha1", contract::SYNC_TARGETS);
+        let mut events = pin!(watching::objects(client, &kind, Config::default()));
+        let mut listed = BTreeSet::new();
+        while let Some(event) = events.next().await {
+            let changed = match &event {
+                Event::Init => {
+                    listed.clear();
+                    continue;
+                }
+                Event::InitApply(object) => {
+                    listed.extend(place(object));
+                    self.targets.apply(object)
+                }
+                Event::Apply(object) => self.targets.apply(object),
+                Event::Delete(object) => self.targets.delete(object),
+                Event::InitDone => self.targets.keep(&std::mem::take(&mut listed)),
+            };
+            for key in changed {
+                self.changed(key);
+            }
+        }
+    }
+
+    pub(super) async fn follow_leases(self: Arc<Self>, client: kube::Client) {
+        let kind = watching::resource("coordination.k8s.io", "v1", "leases");
+        let field = format!("metadata.namespace={}", contract::LEASE_NAMESPACE);
+        let config = Config::default().fields(&field);
+        let mut events = pin!(watching::objects(client, &kind, config));
+        let mut listed = BTreeSet::new();
+        while let Some(event) = events.next().await {
+            let now = Instant::now();
+            match &event {
+                Event::Init => listed.clear(),
+                Event::InitApply(object) => {
+                    let Some((cluster, uid)) = lease(object) else { continue };
+                    let news = self.beats.see(&cluster, &uid, &renewed(object), now);
+                    self.heard(news, &cluster, &uid);
+                    listed.insert((cluster, uid));
+                }
+                Event::Apply(object) => {
+                    let Some((cluster, uid)) = lease(object) else { continue };
+                    let news = self.beats.begin(&cluster, &uid, &renewed(object), now);
+                    self.heard(news, &cluster, &uid);
+                }
+                Event::Delete(object) => {
+                    let Some((cluster, uid)) = lease(object) else { continue };
+                    self.beats.forget(&cluster, &uid);
+                    self.heard(true, &cluster, &uid);
+                }
+                Event::InitDone => {
+                    for (cluster, uid) in self.beats.keep(&std::mem::take(&mut listed)) {
+                        self.heard(true, &cluster, &uid);
+                    }
+                }
+            }
+        }
+    }
+
+    /// An agent has come back, or its Lease is gone: its target is looked at.
+    fn heard(&self, news: bool, cluster: &str, uid: &str) {
+        if !news {
+            return;
+        }
+        let concerned = self.known.lock().keys().find(|key| &*key.uid == uid).cloned();
+        if let Some(key) = concerned.filter(|key: &TargetKey| &*key.cluster == cluster) {
+            self.telling.add(key.clone());
+            // A token that was of use is taken away.
+            self.installing.add(key);
+        }
+    }
+}
+
+fn place(object: &DynamicObject) -> Option<(String, String)> {
+    let cluster = object.metadata.annotations.as_ref()?.get(CLUSTER)?.clone();
+    Some((cluster, object.metadata.name.clone()?))
+}
+
+/// The logical cluster and the SyncTarget's UID of an agent's Lease.
+fn lease(object: &DynamicObject) -> Option<(String, String)> {
+    let (cluster, name) = place(object)?;
+    Some((cluster, name.strip_prefix(LEASE_PREFIX)?.to_owned()))
+}
+
+/// What changes when a Lease is renewed.
+fn renewed(object: &DynamicObject) -> String {
+    let renewed = object.data["spec"]["renewTime"].as_str().unwrap_or_default();
+    let holder = object.data["spec"]["holderIdentity"].as_str().unwrap_or_default();
+    format!("{renewed} {holder}")
+}
