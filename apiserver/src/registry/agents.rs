@@ -10,7 +10,10 @@
 
 use std::sync::Arc;
 
-use contract::{AGENT_SIGNER, SYNC_TARGET_LABEL, YIELD, YIELD_REPLICAS, lease_name};
+use contract::{
+    AGENT_SIGNER, HUB_UID, LOGICAL_CLUSTER_UID, SYNC_TARGET_LABEL, YIELD, YIELD_REPLICAS,
+    lease_name,
+};
 use machinery::meta::{get, get_str, remove, set};
 use machinery::selector::{LabelOperator, LabelSelector};
 use machinery::{ClusterName, GroupResource};
@@ -25,6 +28,7 @@ use crate::auth::authz::Attributes;
 use crate::auth::rights::Right;
 use crate::auth::targets::{self, SyncTarget, sync_targets};
 use crate::auth::{Agent, operator};
+use crate::clusters::record;
 use crate::registry::{ClusterScope, Context, Error, Reason, Registry, Target, View, Written};
 
 /// Holds what somebody last applied, whole.
@@ -241,23 +245,47 @@ impl Registry {
 
     /// A written object as its writer may see it.
     pub(super) fn written_for(
+        &self,
         ctx: &Context,
         target: &Target,
         written: Written,
     ) -> Result<Written, Error> {
-        let view = Self::view_for(ctx, target, written.view)?;
+        let view = self.view_for(ctx, target, written.view)?;
         Ok(Written { view, ..written })
     }
 
-    /// An object as its reader may see it: an agent sees no kubeconfig of its SyncTarget.
-    pub(super) fn view_for(ctx: &Context, target: &Target, view: View) -> Result<View, Error> {
+    /// An object as its reader may see it. Of a SyncTarget, its agent and the operator are shown
+    /// which hub and logical cluster it is of, by annotations that are never stored: what they
+    /// remember of one counts only there. An agent sees no kubeconfig.
+    pub(super) fn view_for(
+        &self,
+        ctx: &Context,
+        target: &Target,
+        view: View,
+    ) -> Result<View, Error> {
         let of_targets = Self::group_resource(&target.resource) == sync_targets();
-        if ctx.user.agent.is_none() || !of_targets {
+        let is_agent = ctx.user.agent.is_some();
+        if !of_targets || !(is_agent || operator::is_operator(&ctx.user)) {
             return Ok(view);
         }
         let mut value: Value = serde_json::from_slice(&view.json).map_err(Error::internal)?;
-        remove(&mut value, &["spec", "kubeconfig"]);
-        remove(&mut value, &["metadata", "annotations", LAST_APPLIED]);
+        if is_agent {
+            remove(&mut value, &["spec", "kubeconfig"]);
+            remove(&mut value, &["metadata", "annotations", LAST_APPLIED]);
+        }
+        let cluster =
+            target.one_cluster().and_then(|cluster| self.cache.get(&record::key(cluster)));
+        let uid = cluster.map_or(Value::Null, |object| object.header.uid.to_string().into());
+        for (annotation, uid) in
+            [(HUB_UID, json!(self.store.identity().hub_uid)), (LOGICAL_CLUSTER_UID, uid)]
+        {
+            let path = ["metadata", "annotations", annotation];
+            // What somebody has stored under such a name is none.
+            remove(&mut value, &path);
+            if uid.is_string() {
+                set(&mut value, &path, uid);
+            }
+        }
         let json = serde_json::to_vec(&value).map_err(Error::internal)?;
         Ok(View { json: json.into(), ..view })
     }

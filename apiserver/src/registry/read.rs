@@ -42,7 +42,7 @@ impl Registry {
         match found {
             Some(object) => {
                 let view = self.view(&self.lens(target), object).await?;
-                let view = Self::view_for(ctx, target, view)?;
+                let view = self.view_for(ctx, target, view)?;
                 match self.scale_paths(target)? {
                     Some(paths) => self.scale_view(&paths, view),
                     None => Ok(view),

@@ -112,7 +112,7 @@ impl Registry {
     ) -> Result<Written, Error> {
         let changed = self.transformed(ctx, target, endpoint, dry_run, locked, tracking, change);
         let written = changed.await.map_err(|error| hidden(ctx, endpoint.0, error))?;
-        Self::written_for(ctx, target, written)
+        self.written_for(ctx, target, written)
     }
 
     #[expect(clippy::too_many_arguments, reason = "those of a write, and the endpoint")]

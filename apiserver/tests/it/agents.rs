@@ -221,6 +221,43 @@ async fn an_agent_changes_its_marks_and_the_status() {
     yard.hub.shutdown().await;
 }
 
+/// What an agent remembers of a hub counts only there: it is told which hub and logical cluster its
+/// SyncTarget is of, and nobody can make it believe another.
+#[tokio::test]
+async fn an_agent_and_the_operator_are_told_which_hub_it_is() {
+    let (yard, east, agent) = yard().await;
+    let forged = json!({"metadata": {"annotations": {"core.kcp.io/hub-uid": "forged", "a": "b"}}});
+    let stored = yard.change(&east.path(), &forged).await;
+    assert_eq!(stored["metadata"]["annotations"].as_object().unwrap().len(), 2, "{stored}");
+    let cluster = yard.hub.get("/apis/core.kcp.io/v1alpha1/logicalclusters/infra").await.json();
+    let operator = yard.person(contract::OPERATOR, &[contract::OPERATORS]);
+    let mut hubs = Vec::new();
+    let status = format!("{}/status", east.path());
+    let patch = json!({"status": {"agentVersion": "1"}});
+    for answer in [
+        yard.get(&agent, &east.path()).await,
+        yard.get(&operator, &east.path()).await,
+        yard.patch(&agent, &status, &patch).await,
+    ] {
+        let annotations = &answer.json()["metadata"]["annotations"];
+        assert_eq!(
+            annotations[contract::LOGICAL_CLUSTER_UID],
+            cluster["metadata"]["uid"],
+            "{answer:?}"
+        );
+        assert_eq!(annotations["a"], "b");
+        hubs.push(annotations[contract::HUB_UID].as_str().unwrap().to_owned());
+    }
+    hubs.dedup();
+    assert_eq!(hubs.len(), 1, "{hubs:?}");
+    assert_ne!(hubs[0], "forged");
+    // It is shown, and not stored.
+    let stored = yard.hub.get(&east.path()).await.json();
+    assert_eq!(stored["metadata"]["annotations"]["core.kcp.io/hub-uid"], "forged");
+    assert_eq!(stored["metadata"]["annotations"][contract::LOGICAL_CLUSTER_UID], json!(null));
+    yard.hub.shutdown().await;
+}
+
 #[tokio::test]
 async fn what_an_agent_writes_of_its_own() {
     let (yard, east, agent) = yard().await;
