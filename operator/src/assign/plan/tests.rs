@@ -110,7 +110,8 @@ fn targets_that_cannot_take_it() {
     let held = metadata(Some("east"), &[(EAST, "Sync")], &[EAST]);
     // One that moves from west, where it is, to east.
     let moving = metadata(Some("east"), &[(WEST, "Sync")], &[WEST]);
-    let table: [(Standing, &[(&str, Change)], &[(&str, Change)], &[(&str, Change)], &str); 7] = [
+    type Changes<'a> = &'a [(&'a str, Change)];
+    let table: [(Standing, Changes<'_>, Changes<'_>, Changes<'_>, &str); 7] = [
         (Standing::Fit, &[(EAST, Assign)], &[], &[(WEST, Unassign), (EAST, Assign)], ""),
         (
             Standing::NotReady,
