@@ -18,6 +18,9 @@ const PAGE: usize = 500;
 /// The most objects of one list: more are not looked at in one turn.
 const MOST_LISTED: usize = 100_000;
 
+/// The most pages of one list: what never ends comes from a server that means harm.
+const MOST_PAGES: usize = 20_000;
+
 /// Asks for metadata alone.
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
@@ -145,7 +148,7 @@ impl Api {
     ) -> Result<Vec<Value>, CallError> {
         let mut found = Vec::new();
         let mut resume = String::new();
-        loop {
+        for _ in 0..MOST_PAGES {
             let mut query = vec![format!("limit={PAGE}")];
             if !selector.is_empty() {
                 query.push(format!("labelSelector={}", escape(selector)));
@@ -167,6 +170,7 @@ impl Api {
             }
             next.clone_into(&mut resume);
         }
+        Err(CallError::Nonsense)
     }
 
     /// Makes an object.

@@ -43,13 +43,16 @@ use crate::api::Api;
 use crate::args::Options;
 use crate::events::{Events, Regarding};
 use crate::metrics::Metrics;
-use crate::queue::Queue;
+use crate::queue::{Done, Queue};
 
 /// Physical clusters that are gone to at a time; most of the time is spent waiting for them.
 const INSTALLERS: usize = 32;
 
 /// How many of these one logical cluster may have.
 const INSTALLER_SHARE: usize = 8;
+
+/// How long one turn may take. An installation is some thirty calls, an uninstallation a hundred.
+const LONGEST_TURN: Duration = Duration::from_secs(300);
 
 /// Statuses that are written at a time.
 const TELLERS: usize = 8;
@@ -138,8 +141,10 @@ impl Controller {
     async fn install_all(self: Arc<Self>) {
         loop {
             let key = self.installing.next().await;
-            let done = self.clone().look_after(&key).await;
-            self.installing.done(&key, done);
+            // Each call has its own time-out; all of them together have this one, so that no cluster
+            // keeps a worker for as long as it likes.
+            let turn = tokio::time::timeout(LONGEST_TURN, self.clone().look_after(&key)).await;
+            self.installing.done(&key, turn.unwrap_or(Done::Failed));
             self.telling.add(key);
         }
     }

@@ -19,6 +19,8 @@ pub(crate) const HEARTBEAT: &str = "Heartbeat";
 pub(crate) const READY: &str = "Ready";
 /// A warning: that a kubeconfig is where everybody reads it who may read SyncTargets.
 pub(crate) const INLINE: &str = "InlineKubeconfig";
+/// By the controller of types: whether the hub serves what the cluster serves.
+const TYPES_IMPORTED: &str = "TypesImported";
 /// By the agent: whether the hub lets it in.
 const AUTHORIZED: &str = "Authorized";
 /// By the agent: whether the physical API answers.
@@ -114,7 +116,7 @@ fn kept(target: &Target, kind: &str) -> Option<Verdict> {
 }
 
 /// Every reason that the operator gives.
-const REASONS: [&str; 25] = [
+const REASONS: [&str; 26] = [
     "Abandoned",
     "AddressNotAllowed",
     "AgentNotConnected",
@@ -137,6 +139,7 @@ const REASONS: [&str; 25] = [
     "Pending",
     "Ready",
     "SecretNotFound",
+    "TypesNotImported",
     "Unauthorized",
     "Unreachable",
     "Unsupported",
@@ -175,6 +178,16 @@ fn complaint(target: &Target) -> Option<Verdict> {
         .or_else(|| bad(UPSTREAM_CHANGED, True, "HubChanged"))
 }
 
+/// That nothing can be sent there, as the hub doesn't have the types yet.
+fn typeless(target: &Target) -> Option<Verdict> {
+    let message = match find(target, TYPES_IMPORTED) {
+        Some(found) if found.status == True => return None,
+        Some(found) => format!("{}: {}", found.reason, found.message),
+        None => "the types of the cluster have not been looked at yet".to_owned(),
+    };
+    Some(Verdict::new(False, "TypesNotImported", message))
+}
+
 fn ready(target: &Target, facts: &Facts, installed: &Verdict, heartbeat: &Verdict) -> Verdict {
     if target.is_deleting() {
         let waits = facts.draining.clone().unwrap_or_else(|| "it is being deleted".to_owned());
@@ -185,7 +198,7 @@ fn ready(target: &Target, facts: &Facts, installed: &Verdict, heartbeat: &Verdic
         return Verdict { status: False, ..installed.clone() };
     }
     match heartbeat.status {
-        True => complaint(target).unwrap_or_else(|| {
+        True => complaint(target).or_else(|| typeless(target)).unwrap_or_else(|| {
             Verdict::new(True, "Ready", "the agent is connected and its cluster answers")
         }),
         Unknown => {

@@ -45,6 +45,8 @@ async fn an_agent_is_installed_and_kept() {
 
     // It comes: the target is ready, and the token is gone on both sides.
     yard.beat(&uid, "2026-01-01T00:00:00.000000Z").await;
+    yard.says("east", "Ready", "False", "TypesNotImported").await;
+    yard.accept("east", &[("", "configmaps")]).await;
     yard.says("east", "Ready", "True", "Ready").await;
     yard.hub.eventually(secrets, |list| tokens(list).is_empty()).await;
     let secret = path("Secret", &uid, "kcp-agent-hub");

@@ -33,7 +33,7 @@ async fn a_target_is_drained_and_uninstalled() {
     let uid = yard.east().await;
     yard.says("east", "Installed", "True", "Installed").await;
     yard.beat(&uid, "2026-01-01T00:00:00.000000Z").await;
-    yard.says("east", "Ready", "True", "Ready").await;
+    yard.says("east", "Heartbeat", "True", "LeaseRenewed").await;
     held(&yard, "held", true).await;
     // Somebody else's, beside what was installed.
     let namespace = installed_in(&uid);

@@ -282,8 +282,20 @@ impl Yard {
                 json!({"group": group, "resource": resource, "versions": ["v1"], "state": "Accepted"})
             })
             .collect();
-        let path = format!("/clusters/infra{TARGETS}/{name}/status");
-        self.hub.patch(&path, &json!({"status": {"syncedResources": synced}})).await;
+        let imported = json!({
+            "type": "TypesImported", "status": "True", "reason": "Imported", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        });
+        let body = json!({
+            "apiVersion": "workload.kcp.io/v1alpha1", "kind": "SyncTarget",
+            "metadata": {"name": name},
+            "status": {"syncedResources": synced, "conditions": [imported]},
+        });
+        let path =
+            format!("/clusters/infra{TARGETS}/{name}/status?fieldManager=kcp-types&force=true");
+        let request = Request::builder().method(Method::PATCH).uri(&path);
+        let request = request.header("content-type", "application/apply-patch+yaml");
+        self.hub.ask(request.body(body.to_string().into_bytes()).unwrap()).await.unwrap();
     }
 
     pub(crate) async fn shutdown(self) {

@@ -9,9 +9,13 @@ use super::*;
 const LONG_AGO: &str = "2026-01-01T00:00:00Z";
 const NOW: &str = "2026-01-02T00:00:00Z";
 
+/// A target whose types are there, unless the conditions say otherwise.
 fn target(spec: &Value, conditions: &[(&str, &str, &str)]) -> Target {
-    let conditions: Vec<Value> = conditions
+    let types = [("TypesImported", "True", "Imported")];
+    let conditions: Vec<Value> = types
         .iter()
+        .filter(|(kind, ..)| !conditions.iter().any(|(own, ..)| own == kind))
+        .chain(conditions)
         .map(|(kind, status, reason)| {
             json!({
                 "type": kind, "status": status, "reason": reason, "message": "as before",
@@ -81,6 +85,19 @@ fn what_agents_complain_of() {
         check(&target(&json!({}), &[(kind, bad, "X")]), &installed, READY, (False, reason));
         check(&target(&json!({}), &[(kind, good, "X")]), &installed, READY, (True, "Ready"));
     }
+}
+
+/// Whoever waits for a target to be ready finds its types.
+#[test]
+fn ready_needs_types() {
+    let installed = facts(Some((True, "Installed")), alive());
+    for (status, expect) in [("False", (False, "TypesNotImported")), ("True", (True, "Ready"))] {
+        let target = target(&json!({}), &[("TypesImported", status, "X")]);
+        check(&target, &installed, READY, expect);
+    }
+    let mut bare = target(&json!({}), &[]);
+    bare.status.conditions.clear();
+    check(&bare, &installed, READY, (False, "TypesNotImported"));
 }
 
 #[test]
