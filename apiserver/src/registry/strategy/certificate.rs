@@ -1,6 +1,8 @@
 //! CertificateSigningRequests: who asks is said by the server, what is asked for never changes, and
 //! decisions are made through subresources. The rules and texts are upstream's.
 
+use std::collections::{HashMap, HashSet};
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use machinery::meta::{get, get_i64, get_str, remove, set};
@@ -10,7 +12,7 @@ use x509_parser::pem::Pem;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::Strategy;
-use super::check::{items, part, text};
+use super::check::{MOST_PROBLEMS, each, items, part, text};
 use crate::certificates::{APPROVED, DENIED, FAILED, Request, request_of};
 use crate::registry::Context;
 
@@ -92,7 +94,8 @@ impl Strategy for Requests {
             return;
         }
         let now = machinery::time::Time::at(ctx.now).to_string();
-        conditions.iter_mut().for_each(|condition| date(condition, items_at(old), &now));
+        let known = times(items_at(old));
+        conditions.iter_mut().for_each(|condition| date(condition, &known, &now));
         set(new, &CONDITIONS, json!(conditions));
     }
 
@@ -134,20 +137,26 @@ fn preserve(conditions: &mut [Value], old: &[Value], kind: &str) {
     present.zip(kept).for_each(|(present, kept)| *present = kept);
 }
 
-/// Fills in the times of a condition that has none.
-fn date(condition: &mut Value, old: &[Value], now: &str) {
-    let has = |condition: &Value, field| part(condition, field).is_some();
-    if !has(condition, "lastUpdateTime") {
+/// The times of transition of conditions, by type and status; of several the first.
+fn times(conditions: &[Value]) -> HashMap<(&str, &str), &str> {
+    let mut times = HashMap::new();
+    for condition in conditions {
+        if part(condition, "lastTransitionTime").is_some() {
+            let kind = (text(condition, "type"), text(condition, "status"));
+            times.entry(kind).or_insert(text(condition, "lastTransitionTime"));
+        }
+    }
+    times
+}
+
+/// Fills in the times of a condition that has none; `known` are those from before.
+fn date(condition: &mut Value, known: &HashMap<(&str, &str), &str>, now: &str) {
+    if part(condition, "lastUpdateTime").is_none() {
         set(condition, &["lastUpdateTime"], json!(now));
     }
-    if !has(condition, "lastTransitionTime") {
-        let same = |other: &&Value| {
-            text(other, "type") == text(condition, "type")
-                && text(other, "status") == text(condition, "status")
-                && has(other, "lastTransitionTime")
-        };
-        let before = old.iter().find(same).map(|other| text(other, "lastTransitionTime"));
-        let time = json!(before.unwrap_or(now));
+    if part(condition, "lastTransitionTime").is_none() {
+        let kind = (text(condition, "type"), text(condition, "status"));
+        let time = json!(known.get(&kind).copied().unwrap_or(now));
         set(condition, &["lastTransitionTime"], time);
     }
 }
@@ -185,16 +194,14 @@ fn asked(object: &Value) -> Vec<FieldError> {
     if usages.is_empty() {
         problems.push(FieldError::required(&field, ""));
     }
-    for (index, usage) in usages.iter().enumerate() {
-        if !USAGES.contains(&usage.as_str().unwrap_or_default()) {
-            problems.push(FieldError::not_supported(&field.index(index), usage, &USAGES));
-        }
-    }
-    for (index, usage) in usages.iter().enumerate() {
-        if usages.iter().take(index).any(|before| before == usage) {
-            problems.push(FieldError::duplicate(&field.index(index), usage));
-        }
-    }
+    problems.extend(each(usages, &field, |usage, path| {
+        let known = USAGES.contains(&usage.as_str().unwrap_or_default());
+        (!known).then(|| FieldError::not_supported(path, usage, &USAGES))
+    }));
+    let mut before = HashSet::new();
+    problems.extend(each(usages, &field, |usage, path| {
+        (!before.insert(usage)).then(|| FieldError::duplicate(path, usage))
+    }));
     problems.extend(signer(&path.child("signerName"), text(spec, "signerName")));
     if let Some(seconds) = get_i64(spec, &["expirationSeconds"])
         && seconds < SHORTEST
@@ -250,17 +257,16 @@ fn conditions(conditions: &[Value], old: Option<&[Value]>) -> Vec<FieldError> {
     let has = |conditions: &[Value], kind| of_kind(conditions, kind).next().is_some();
     let both = old.is_some_and(|old| has(old, APPROVED) && has(old, DENIED));
     let repeats = |conditions: &[Value]| {
-        let kinds = conditions.iter().enumerate();
-        let mut again = kinds.filter(|(index, condition)| {
-            of_kind(conditions.get(..*index).unwrap_or_default(), text(condition, "type"))
-                .next()
-                .is_some()
-        });
-        again.next().is_some()
+        let mut before = HashSet::new();
+        conditions.iter().any(|condition| !before.insert(text(condition, "type")))
     };
     let repeated = old.is_some_and(repeats);
+    let mut before = HashSet::new();
     let mut problems = Vec::new();
     for (index, condition) in conditions.iter().enumerate() {
+        if problems.len() >= MOST_PROBLEMS {
+            break;
+        }
         let (kind, status) = (text(condition, "type"), text(condition, "status"));
         let field = path.index(index);
         if kind.is_empty() {
@@ -276,17 +282,16 @@ fn conditions(conditions: &[Value], old: Option<&[Value]>) -> Vec<FieldError> {
         } else if !valid.contains(&status) {
             problems.push(FieldError::not_supported(&field_of_status, &json!(status), valid));
         }
-        let before = conditions.get(..index).unwrap_or_default();
         let other = match kind {
             APPROVED => Some(DENIED),
             DENIED => Some(APPROVED),
             _ => None,
         };
-        if !both && other.is_some_and(|other| has(before, other)) {
+        if !both && other.is_some_and(|other| before.contains(other)) {
             let why = "Approved and Denied conditions are mutually exclusive";
             problems.push(FieldError::invalid_str(&path, kind, why));
         }
-        if !repeated && has(before, kind) {
+        if !before.insert(kind) && !repeated {
             problems.push(FieldError::duplicate(&field.child("type"), &json!(kind)));
         }
     }

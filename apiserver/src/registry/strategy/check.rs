@@ -4,6 +4,21 @@ use machinery::meta::get;
 use machinery::{FieldError, FieldPath};
 use serde_json::Value;
 
+/// Most problems that are told of the items of one list. A body has room for a million wrong items,
+/// and each problem takes far more than what it is told of.
+pub(super) const MOST_PROBLEMS: usize = 1_000;
+
+/// What is wrong with the items of a list, one after the other.
+pub(super) fn each<'i, P: IntoIterator<Item = FieldError>>(
+    items: &'i [Value],
+    path: &FieldPath,
+    mut judge: impl FnMut(&'i Value, &FieldPath) -> P,
+) -> Vec<FieldError> {
+    let items = items.iter().enumerate();
+    let problems = items.flat_map(|(index, item)| judge(item, &path.index(index)));
+    problems.take(MOST_PROBLEMS).collect()
+}
+
 /// The text of a field; empty when it is absent.
 pub(super) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     get(object, &[field]).and_then(Value::as_str).unwrap_or_default()

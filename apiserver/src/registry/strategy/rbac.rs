@@ -5,7 +5,7 @@ use machinery::{FieldError, FieldPath, name};
 use serde_json::{Value, json};
 
 use super::Strategy;
-use super::check::{items, named, other_than, part, text};
+use super::check::{MOST_PROBLEMS, each, items, named, other_than, part, text};
 use crate::clusters::bootstrap::GROUP;
 
 /// Roles, and ClusterRoles.
@@ -23,9 +23,7 @@ pub(super) struct Bindings {
 impl Strategy for Roles {
     fn validate(&self, object: &Value) -> Vec<FieldError> {
         let path = FieldPath::root("rules");
-        let rules = items(object, "rules").iter().enumerate();
-        let mut problems: Vec<FieldError> =
-            rules.flat_map(|(index, rule)| self.rule(rule, &path.index(index))).collect();
+        let mut problems = each(items(object, "rules"), &path, |rule, path| self.rule(rule, path));
         if let Some(aggregation) = part(object, "aggregationRule") {
             let path = FieldPath::root("aggregationRule").child("clusterRoleSelectors");
             let selectors = items(aggregation, "clusterRoleSelectors");
@@ -33,9 +31,7 @@ impl Strategy for Roles {
                 let why = "at least one clusterRoleSelector required if aggregationRule is non-nil";
                 problems.push(FieldError::required(&path, why));
             }
-            for (index, value) in selectors.iter().enumerate() {
-                problems.extend(selector(value, &path.index(index)));
-            }
+            problems.extend(each(selectors, &path, selector));
         }
         problems
     }
@@ -78,42 +74,46 @@ impl Roles {
 
 /// What is wrong with a label selector.
 fn selector(selector: &Value, path: &FieldPath) -> Vec<FieldError> {
-    let mut problems = Vec::new();
     let labels = path.child("matchLabels");
-    for (key, value) in
-        get(selector, &["matchLabels"]).and_then(Value::as_object).into_iter().flatten()
-    {
-        problems.extend(named(&labels, key, name::qualified_name));
+    let pairs = get(selector, &["matchLabels"]).and_then(Value::as_object).into_iter().flatten();
+    let of_pairs = pairs.flat_map(|(key, value)| {
+        let mut problems = named(&labels, key, name::qualified_name);
         let value = value.as_str().unwrap_or_default();
         problems.extend(named(&labels, value, name::label_value));
-    }
+        problems
+    });
+    let mut problems: Vec<FieldError> = of_pairs.take(MOST_PROBLEMS).collect();
     let expressions = path.child("matchExpressions");
-    for (index, expression) in items(selector, "matchExpressions").iter().enumerate() {
-        let path = expressions.index(index);
-        let values = items(expression, "values");
-        match text(expression, "operator") {
-            "In" | "NotIn" if values.is_empty() => {
-                let why = "must be specified when `operator` is 'In' or 'NotIn'";
-                problems.push(FieldError::required(&path.child("values"), why));
-            }
-            "Exists" | "DoesNotExist" if !values.is_empty() => {
-                let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-                problems.push(FieldError::forbidden(&path.child("values"), why));
-            }
-            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            other => {
-                let why = "not a valid selector operator";
-                problems.push(FieldError::invalid_str(&path.child("operator"), other, why));
-            }
-        }
-        problems.extend(named(&path.child("key"), text(expression, "key"), name::qualified_name));
-        for (index, value) in values.iter().filter_map(Value::as_str).enumerate() {
-            problems.extend(named(&path.child("values").index(index), value, name::label_value));
-        }
-    }
+    problems.extend(each(items(selector, "matchExpressions"), &expressions, expression));
     if machinery::selector::LabelSelector::from_value(selector).is_err() {
         problems.push(FieldError::invalid(path, &Value::Null, "invalid label selector."));
     }
+    problems
+}
+
+/// What is wrong with one expression of a label selector.
+fn expression(expression: &Value, path: &FieldPath) -> Vec<FieldError> {
+    let mut problems = Vec::new();
+    let values = items(expression, "values");
+    match text(expression, "operator") {
+        "In" | "NotIn" if values.is_empty() => {
+            let why = "must be specified when `operator` is 'In' or 'NotIn'";
+            problems.push(FieldError::required(&path.child("values"), why));
+        }
+        "Exists" | "DoesNotExist" if !values.is_empty() => {
+            let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+            problems.push(FieldError::forbidden(&path.child("values"), why));
+        }
+        "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+        other => {
+            let why = "not a valid selector operator";
+            problems.push(FieldError::invalid_str(&path.child("operator"), other, why));
+        }
+    }
+    problems.extend(named(&path.child("key"), text(expression, "key"), name::qualified_name));
+    problems.extend(each(values, &path.child("values"), |value, path| {
+        named(path, value.as_str().unwrap_or_default(), name::label_value)
+    }));
     problems
 }
 
@@ -132,9 +132,8 @@ impl Strategy for Bindings {
             given => problems.extend(named(&path.child("name"), given, name::path_segment)),
         }
         let path = FieldPath::root("subjects");
-        for (index, value) in items(object, "subjects").iter().enumerate() {
-            problems.extend(self.subject(value, &path.index(index)));
-        }
+        let subjects = items(object, "subjects");
+        problems.extend(each(subjects, &path, |subject, path| self.subject(subject, path)));
         problems
     }
 
@@ -240,6 +239,17 @@ mod tests {
         let last = format!("{at}: Invalid value: null: invalid label selector.");
         assert_eq!(problems.last(), Some(&last));
         assert_eq!(problems.len(), 5, "{problems:?}");
+    }
+
+    #[test]
+    fn not_all_of_very_many_problems_are_told() {
+        let many = |item: Value| Value::from(vec![item; 100_000]);
+        let problems = |strategy: &dyn Strategy, object: Value| strategy.validate(&object).len();
+        let roles = Roles { namespaced: false };
+        assert_eq!(problems(&roles, json!({"rules": many(json!({}))})), MOST_PROBLEMS);
+        let role = json!({"kind": "ClusterRole", "apiGroup": GROUP, "name": "r"});
+        let binding = json!({"roleRef": role, "subjects": many(json!({}))});
+        assert_eq!(problems(&Bindings { namespaced: false }, binding), MOST_PROBLEMS);
     }
 
     #[test]

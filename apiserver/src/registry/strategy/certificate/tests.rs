@@ -149,3 +149,27 @@ fn times_and_decisions_are_kept() {
     assert_eq!(conditions[1]["lastTransitionTime"], "2026-01-01T00:00:00Z");
     assert_eq!(conditions[1]["lastUpdateTime"], "2026-01-01T00:00:00Z");
 }
+
+/// Lists as long as a body lets them be are judged in about as many steps.
+#[test]
+fn long_lists_cost_what_they_are_long() {
+    const MANY: usize = 200_000;
+    let mut object = good();
+    object["spec"]["usages"] = vec!["client auth"; MANY].into();
+    assert_eq!(Requests.validate_create(&object).len(), MOST_PROBLEMS);
+    let of = |index: usize| json!({"type": format!("T{index}"), "status": "True"});
+    let list: Vec<Value> = (0..MANY).map(of).collect();
+    assert_eq!(conditions(&list, Some(&list)), []);
+    let mut old = list.clone();
+    old.iter_mut().for_each(|condition| condition["lastTransitionTime"] = json!("then"));
+    let known = times(&old);
+    let mut last = of(MANY - 1);
+    date(&mut last, &known, "now");
+    assert_eq!(
+        (&last["lastUpdateTime"], &last["lastTransitionTime"]),
+        (&json!("now"), &json!("then"))
+    );
+    let mut none = of(MANY);
+    date(&mut none, &known, "now");
+    assert_eq!(none["lastTransitionTime"], "now");
+}
