@@ -6,6 +6,7 @@
 //! memory. Lifetimes: 10 years for the CA, 1 year for the others.
 
 pub(crate) mod files;
+mod handshake;
 mod kubeconfig;
 mod serving;
 mod settings;
@@ -31,9 +32,9 @@ use rustls_pki_types::pem::PemObject;
 use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificate};
 
 use crate::auth::MASTERS;
-use crate::auth::authn::LateVerifier;
 use crate::certificates::Leaf;
 use files::Keep;
+use handshake::LateVerifier;
 
 pub(crate) use kubeconfig::{admin_kubeconfig, operator_kubeconfig, write_kubeconfigs};
 pub(crate) use serving::{Shown, Sources, Trusted};
@@ -220,14 +221,14 @@ impl Pki {
 pub(crate) fn server_config(
     options: &TlsOptions,
     shown: Arc<Shown>,
-    trusted: Arc<dyn ClientCertVerifier>,
 ) -> Result<ServerConfig, PkiError> {
     let mut provider = aws_lc_rs::default_provider();
     options.choose(&mut provider);
+    let verifier = Arc::new(LateVerifier::new(&provider));
     let mut config = ServerConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(options.versions())
         .map_err(|error| PkiError::Tls(Box::new(error)))?
-        .with_client_cert_verifier(Arc::new(LateVerifier(trusted)))
+        .with_client_cert_verifier(verifier)
         .with_cert_resolver(shown);
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(config)

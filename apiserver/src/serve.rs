@@ -237,7 +237,7 @@ impl Builder {
         }
         let trusted = Trusted::open(&pki)?;
         let shown = Shown::open(&pki, &self.tls)?;
-        let config = pki::server_config(&self.tls, shown.clone(), trusted.clone())?;
+        let config = pki::server_config(&self.tls, shown.clone())?;
         let tls = TlsAcceptor::from(Arc::new(config));
         let address = SocketAddr::new(self.address, self.port);
         let listen_error = |source| StartError::Listen { address, source };

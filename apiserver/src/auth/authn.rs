@@ -22,9 +22,9 @@ use crate::auth::bearer::Bearers;
 use crate::auth::objects::Objects;
 use crate::auth::tokens::ACCOUNT_PREFIX;
 use crate::auth::{Agent, Place, UserInfo};
+use crate::pki::Trusted;
 use crate::registry::{Error, Reason};
 
-pub(crate) use certificate::LateVerifier;
 pub(crate) use front_proxy::{FrontProxy, unescape};
 
 /// Knows callers.
@@ -41,7 +41,7 @@ pub(crate) struct Authenticator {
 #[derive(Clone, Debug)]
 pub(crate) struct Authorities {
     /// Any that is trusted.
-    pub(crate) all: Arc<dyn ClientCertVerifier>,
+    pub(crate) all: Arc<Trusted>,
     /// The server's own alone, by which agents are known.
     pub(crate) own: Arc<dyn ClientCertVerifier>,
     /// Where the SyncTargets of agents are looked up.
@@ -87,8 +87,8 @@ impl Authenticator {
         };
         let Some(subject) = certificate::subject(leaf) else { return Peer::Rejected };
         let now = UnixTime::now();
-        let authority =
-            if subject.is_agent() { &self.certificates.own } else { &self.certificates.all };
+        let Authorities { all, own, .. } = &self.certificates;
+        let authority = if subject.is_agent() { own.clone() } else { all.verifier() };
         let client = authority.verify_client_cert(leaf, others, now).is_ok();
         let proxy =
             self.proxy.as_ref().is_some_and(|proxy| proxy.trusts(&subject, leaf, others, now));
@@ -156,9 +156,7 @@ impl Authenticator {
         let anonymous = self.anonymous.clone().filter(|_| !rejected);
         anonymous.ok_or_else(unauthorized)
     }
-}
 
-impl Authenticator {
     /// Whether an agent's SyncTarget is there still and takes the certificate; of others it is only
     /// the certificate that counts.
     fn is_current(&self, user: &UserInfo) -> bool {

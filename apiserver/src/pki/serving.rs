@@ -7,17 +7,16 @@ use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
-use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use rustls::{DigitallySignedStruct, DistinguishedName, SignatureScheme};
 use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::time::Instant;
 use tracing::{info, warn};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::{Pair, Pki, PkiError, TlsOptions, aws_lc_rs, files, names_of, verifier};
+use super::{Pair, Pki, PkiError, TlsOptions, aws_lc_rs, files, names_of};
 
 /// How often it is looked whether files have changed.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
@@ -128,47 +127,10 @@ impl Trusted {
     pub(crate) fn open(pki: &Pki) -> Result<Arc<Self>, PkiError> {
         Ok(Arc::new(Self(ArcSwap::from_pointee(pki.client_verifier()?))))
     }
-}
 
-impl ClientCertVerifier for Trusted {
-    fn client_auth_mandatory(&self) -> bool {
-        false
-    }
-
-    /// None, as they may change: clients then show what they have.
-    fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        &[]
-    }
-
-    fn verify_client_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        now: UnixTime,
-    ) -> Result<ClientCertVerified, rustls::Error> {
-        self.0.load().verify_client_cert(end_entity, intermediates, now)
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
-        self.0.load().verify_tls12_signature(message, cert, signed)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
-        self.0.load().verify_tls13_signature(message, cert, signed)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.load().supported_verify_schemes()
+    /// Verifies certificates by those of now.
+    pub(crate) fn verifier(&self) -> Arc<dyn ClientCertVerifier> {
+        Arc::clone(&self.0.load())
     }
 }
 
@@ -218,9 +180,7 @@ impl Sources {
             }
         }
         let authorities = self.client_authorities.as_deref().map(|path| pki.trust_clients(path));
-        let new = authorities
-            .transpose()
-            .and_then(|_| verifier([pki.ca.as_str(), &pki.client_authorities]));
+        let new = authorities.transpose().and_then(|_| pki.client_verifier());
         match new {
             Ok(new) => trusted.0.store(Arc::new(new)),
             Err(error) => {
@@ -232,10 +192,15 @@ impl Sources {
     }
 
     /// Our own certificates, if they had to be made anew. Those in memory are not: they are as old
-    /// as the process, and nothing else knows their CA.
+    /// as the process, and nothing else knows their CA. Another CA is for the next start: what was
+    /// signed by the one of now is in use everywhere.
     fn renew(&self, pki: &Pki, now: Timestamp) -> Option<Pki> {
         let root = self.root.as_deref()?;
         match Pki::open(Some(root), &self.names, now) {
+            Ok(new) if new.ca != pki.ca => {
+                warn!("another CA is kept than that of this process: start it again");
+                None
+            }
             Ok(mut new) => {
                 let same = new.serving.certificate == pki.serving.certificate
                     && new.admin.certificate == pki.admin.certificate
@@ -265,6 +230,8 @@ impl Sources {
 
 #[cfg(test)]
 mod tests {
+    use rustls_pki_types::UnixTime;
+
     use super::*;
     use crate::pki::NamedCertificate;
 
@@ -335,7 +302,7 @@ mod tests {
         let trusts = |pki: &Pki| {
             let leaf = CertificateDer::from_pem_slice(pki.admin.certificate.as_bytes()).unwrap();
             let at = UnixTime::since_unix_epoch(Duration::from_secs(now().as_second() as u64));
-            trusted.verify_client_cert(&leaf, &[], at).is_ok()
+            trusted.verifier().verify_client_cert(&leaf, &[], at).is_ok()
         };
         assert!(trusts(&first) && !trusts(&second));
         let sources = Sources {
@@ -365,5 +332,9 @@ mod tests {
         assert_eq!(new.ca, own.ca);
         assert_ne!(new.serving.certificate, own.serving.certificate);
         assert!(sources.renew(&new, later).is_none());
+        for file in ["pki/ca.crt", "pki/ca.key"] {
+            std::fs::remove_file(folder.path().join(file)).unwrap();
+        }
+        assert!(sources.renew(&new, later).is_none(), "another CA is for the next start");
     }
 }

@@ -37,7 +37,7 @@ fn the_pairs_serve_and_verify() {
     let verifier = pki.client_verifier().unwrap();
     let options = TlsOptions::default();
     let shown = Shown::open(&pki, &options).unwrap();
-    assert!(server_config(&options, shown, verifier.clone()).is_ok());
+    assert!(server_config(&options, shown).is_ok());
     let admin = CertificateDer::from_pem_slice(pki.admin.certificate.as_bytes()).unwrap();
     let now = rustls_pki_types::UnixTime::now();
     assert!(verifier.verify_client_cert(&admin, &[], now).is_ok());

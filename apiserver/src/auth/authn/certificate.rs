@@ -4,17 +4,10 @@ use std::sync::Arc;
 
 use contract::{AGENT_PREFIX, AGENTS, AgentUri};
 use machinery::ClusterName;
-use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{DigitallySignedStruct, DistinguishedName, SignatureScheme};
-use rustls_pki_types::{CertificateDer, UnixTime};
+use rustls_pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
 use crate::auth::{Agent, Credential, UserInfo};
-
-/// Takes any client certificate whose key the client holds; who signed it is asked afterwards, so
-/// that a foreign one is answered with 401 rather than a broken handshake.
-#[derive(Debug)]
-pub(crate) struct LateVerifier(pub(crate) Arc<dyn ClientCertVerifier>);
 
 /// Whom a certificate is of, and until when.
 #[derive(Debug)]
@@ -85,48 +78,5 @@ impl Subject {
         }
         let groups: Vec<&str> = self.groups.iter().map(String::as_str).collect();
         Some(Arc::new(UserInfo::known(&self.name, &groups)))
-    }
-}
-
-// === impl LateVerifier ===
-
-impl ClientCertVerifier for LateVerifier {
-    fn client_auth_mandatory(&self) -> bool {
-        false
-    }
-
-    fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        self.0.root_hint_subjects()
-    }
-
-    fn verify_client_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _now: UnixTime,
-    ) -> Result<ClientCertVerified, rustls::Error> {
-        Ok(ClientCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
-        self.0.verify_tls12_signature(message, cert, signed)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
-        self.0.verify_tls13_signature(message, cert, signed)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
     }
 }
