@@ -14,6 +14,7 @@ use super::expression::{Expression, PER_EXPRESSION, Sees};
 use super::text;
 use crate::auth::UserInfo;
 use crate::auth::authz;
+use crate::auth::tokens::{account_groups, account_name};
 use crate::registry::ClusterScope;
 
 /// What expressions see of a request.
@@ -125,11 +126,11 @@ impl Authorizer for Caller {
         let user = match question.service_account {
             None => &*self.user,
             Some((namespace, name)) => {
-                let groups =
-                    ["system:serviceaccounts", &format!("system:serviceaccounts:{namespace}")];
-                let name = format!("system:serviceaccount:{namespace}:{name}");
+                let groups = account_groups(namespace);
+                let groups = groups.each_ref().map(String::as_str);
                 let home = Some(self.cluster.clone());
-                account = UserInfo { home, ..UserInfo::known(&name, &groups) };
+                let known = UserInfo::known(&account_name(namespace, name), &groups);
+                account = UserInfo { home, ..known };
                 &account
             }
         };

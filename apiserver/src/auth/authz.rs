@@ -11,11 +11,11 @@ use std::sync::Arc;
 use machinery::ClusterName;
 use store::cache::Cache;
 
-pub(crate) use attributes::{Attributes, is_public};
+pub(crate) use attributes::{Attributes, is_below, is_public};
 
 use crate::auth::rbac::{Binding, Held, Missing, Policy, RoleKind, Rules};
 use crate::auth::rights::{self, Place, Right};
-use crate::auth::{Agent, MASTERS, UserInfo, operator};
+use crate::auth::{self, Agent, MASTERS, UserInfo, operator};
 use crate::registry::{ClusterScope, Error, Reason};
 
 /// Decides who may do what, in every logical cluster.
@@ -182,13 +182,13 @@ impl Authorizer {
         if cluster.is_system() || user.certified_agent().is_some() {
             return false;
         }
-        let root = ClusterScope::One(ClusterName::root());
-        if user.is_in(MASTERS) {
-            return is_known(user, &root);
+        let root = ClusterName::root();
+        if !is_known(user, &ClusterScope::One(root.clone())) {
+            return false;
         }
-        let policy = self.held.policy(&self.cache, &ClusterName::root());
         let create = clusters("create", "", cluster.as_str());
-        is_known(user, &root) && policy.is_some_and(|root| root.allows(user, &create).is_ok())
+        let allows = |root: Arc<Policy>| root.allows(user, &create).is_ok();
+        user.is_in(MASTERS) || self.held.policy(&self.cache, &root).is_some_and(allows)
     }
 
     /// The rules that the roles and bindings of a logical cluster give to a caller in a namespace,
@@ -241,11 +241,7 @@ impl Authorizer {
 
 /// Whether a caller is known where they want to do something.
 fn is_known(user: &UserInfo, scope: &ClusterScope) -> bool {
-    match (&user.home, scope) {
-        (None, _) => true,
-        (Some(home), ClusterScope::One(cluster)) => home == cluster,
-        (Some(_), ClusterScope::All) => false,
-    }
+    user.home.as_ref().is_none_or(|home| auth::Place::Named(scope).admits(home))
 }
 
 /// A verb on the objects that stand for logical clusters.
@@ -260,8 +256,8 @@ fn clusters<'a>(verb: &'a str, subresource: &'a str, name: &'a str) -> Attribute
     }
 }
 
-/// The answer to a request that nothing allows.
-fn refused(user: &UserInfo, attributes: &Attributes<'_>, why: &str) -> Error {
+/// The answer to a request that nothing allows; `why` may be empty.
+pub(crate) fn refused(user: &UserInfo, attributes: &Attributes<'_>, why: &str) -> Error {
     let mut text = attributes.refusal(user);
     if !why.is_empty() {
         text.push_str(": ");

@@ -12,13 +12,13 @@
 #[cfg(test)]
 mod tests;
 
+use contract::{AGENT_PREFIX, AGENTS};
 use http::HeaderMap;
-use machinery::{ClusterName, GroupResource};
 
 use crate::auth::authn::unescape;
-use crate::auth::authz::{Attributes, Authorizer, Grant};
-use crate::auth::tokens::ACCOUNT_PREFIX;
-use crate::auth::{ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, UserInfo};
+use crate::auth::authz::{Attributes, Authorizer, Grant, refused};
+use crate::auth::tokens::{ACCOUNT_PREFIX, account_groups, account_name};
+use crate::auth::{ANONYMOUS, MASTERS, UNAUTHENTICATED, UserInfo};
 use crate::registry::{ClusterScope, Error};
 
 const USER: &str = "impersonate-user";
@@ -91,8 +91,8 @@ fn account(user: &str) -> Option<(&str, &str)> {
 
 /// Whether a name or group is the server's own: no rule of a logical cluster gives it.
 fn is_ours(name: &str) -> bool {
-    let prefixes = ["system:kcp:", "system:syncer:", "system:bootstrap:"];
-    matches!(name, MASTERS | "system:syncers") || prefixes.iter().any(|own| name.starts_with(own))
+    let prefixes = ["system:kcp:", AGENT_PREFIX, "system:bootstrap:"];
+    matches!(name, MASTERS | AGENTS) || prefixes.iter().any(|own| name.starts_with(own))
 }
 
 // === impl Impersonation ===
@@ -121,16 +121,12 @@ impl Impersonation {
                 return Err(refused(caller, &asked, why));
             }
         }
-        let home = match scope {
-            ClusterScope::One(cluster) => Some(cluster),
-            ClusterScope::All => None,
-        };
         let user = self.user();
         let bound = !is_master || user.name.starts_with(ACCOUNT_PREFIX);
-        match (bound, home) {
+        match (bound, scope) {
             (false, _) => Ok(user),
-            (true, Some(home)) => Ok(UserInfo { home: Some(ClusterName::clone(home)), ..user }),
-            (true, None) => {
+            (true, ClusterScope::One(home)) => Ok(UserInfo { home: Some(home.clone()), ..user }),
+            (true, ClusterScope::All) => {
                 // Nobody who is known in one logical cluster alone is known over all of them.
                 let why = "such an identity is known in one logical cluster alone";
                 let asked = self.said.first().map(Said::attributes);
@@ -148,7 +144,7 @@ impl Impersonation {
         for said in &self.said {
             match said {
                 Said::ServiceAccount { namespace, name } => {
-                    user.name = format!("{ACCOUNT_PREFIX}{namespace}:{name}");
+                    user.name = account_name(namespace, name);
                 }
                 Said::User(name) => user.name.clone_from(name),
                 Said::Group(group) => user.groups.push(group.clone()),
@@ -161,28 +157,12 @@ impl Impersonation {
         if let (true, Some(Said::ServiceAccount { namespace, .. })) =
             (user.groups.is_empty(), self.said.first())
         {
-            user.groups.push("system:serviceaccounts".to_owned());
-            user.groups.push(format!("system:serviceaccounts:{namespace}"));
+            user.groups.extend(account_groups(namespace));
         }
-        let stranger = user.is_in(UNAUTHENTICATED);
-        if user.name == ANONYMOUS {
-            if !stranger {
-                user.groups.push(UNAUTHENTICATED.to_owned());
-            }
-        } else if !stranger && !user.is_in(AUTHENTICATED) {
-            user.groups.push(AUTHENTICATED.to_owned());
+        if user.name == ANONYMOUS && !user.is_in(UNAUTHENTICATED) {
+            user.groups.push(UNAUTHENTICATED.to_owned());
         }
-        user
-    }
-}
-
-fn refused(caller: &UserInfo, asked: &Attributes<'_>, why: &str) -> Error {
-    let text = format!("{}: {why}", asked.refusal(caller));
-    match asked {
-        Attributes::Resource { group, resource, name, .. } => {
-            Error::forbidden(&GroupResource::new(group, resource), name, &text)
-        }
-        Attributes::Path { .. } => Error::new(crate::registry::Reason::Forbidden, text),
+        user.authenticated()
     }
 }
 

@@ -7,7 +7,7 @@ use contract::{APIRESOURCE_GROUP, OPERATOR, OPERATORS, SCHEDULING_GROUP, WORKLOA
 use machinery::ClusterName;
 
 use super::UserInfo;
-use crate::auth::authz::Attributes;
+use crate::auth::authz::{Attributes, is_below};
 use crate::registry::ClusterScope;
 
 /// What the names of the Secrets of bootstrap tokens begin with.
@@ -34,9 +34,7 @@ pub(crate) fn right(scope: &ClusterScope, asked: &Attributes<'_>) -> Right {
     let Attributes::Resource { verb, group, resource, name, subresource, namespace } = *asked
     else {
         let Attributes::Path { verb, path } = *asked else { return Right::None };
-        let document = ["/api", "/apis", "/openapi"].iter().any(|base| {
-            path.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        });
+        let document = is_below(path, &["/api", "/apis", "/openapi"]);
         return if verb == "get" && document { Right::Whole } else { Right::None };
     };
     let reads = matches!(verb, "get" | "list" | "watch");

@@ -25,6 +25,7 @@ use machinery::ClusterName;
 
 use crate::auth::jwt::{SignError, Token};
 use crate::auth::objects::Objects;
+use crate::auth::rbac::quoted;
 use crate::auth::recent::{Recent, TokenDigest};
 use crate::auth::{Known, Place, Refusal};
 use claims::Claims;
@@ -39,6 +40,9 @@ pub(crate) const DEFAULT_ISSUER: &str = "https://kubernetes.default.svc";
 
 /// The name that every ServiceAccount's begins with.
 pub(crate) const ACCOUNT_PREFIX: &str = "system:serviceaccount:";
+
+/// The group of all ServiceAccounts of a logical cluster.
+pub(crate) const ACCOUNTS: &str = "system:serviceaccounts";
 
 /// How tokens are made.
 #[derive(Clone, Debug, Default)]
@@ -175,13 +179,23 @@ impl AccountTokens {
         let both: Vec<String> =
             given.iter().filter(|audience| wanted.contains(audience)).cloned().collect();
         if both.is_empty() {
-            let (given, wanted) = (quoted(given), quoted(wanted));
+            let (given, wanted) = (quoted(given.iter()), quoted(wanted.iter()));
             let why =
                 format!("token audiences {given} is invalid for the target audiences {wanted}");
             return Err(Refusal::wrong(why));
         }
         Ok(both)
     }
+}
+
+/// The name of a ServiceAccount as a user.
+pub(crate) fn account_name(namespace: &str, name: &str) -> String {
+    format!("{ACCOUNT_PREFIX}{namespace}:{name}")
+}
+
+/// The groups that a ServiceAccount is in: that of all, and that of its namespace.
+pub(crate) fn account_groups(namespace: &str) -> [String; 2] {
+    [ACCOUNTS.to_owned(), format!("{ACCOUNTS}:{namespace}")]
 }
 
 /// What stands between the server's issuer and a logical cluster's name.
@@ -192,10 +206,4 @@ fn issuer_of(base: &str, cluster: &ClusterName) -> String {
         return base.to_owned();
     }
     format!("{}{BELOW}{cluster}", base.trim_end_matches('/'))
-}
-
-/// Texts as Go prints a list of them.
-fn quoted(texts: &[String]) -> String {
-    let texts: Vec<String> = texts.iter().map(|text| machinery::field::go_quote(text)).collect();
-    format!("[{}]", texts.join(" "))
 }

@@ -9,7 +9,7 @@ use contract::{
 };
 
 use super::Agent;
-use crate::auth::authz::Attributes;
+use crate::auth::authz::{Attributes, is_below};
 
 /// Where something is to be done, as an agent sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,10 +103,7 @@ struct What<'a> {
 
 /// Documents about the API. Those of all logical clusters together tell what others have.
 fn of_path(place: Place, verb: &str, path: &str) -> Right {
-    let below = |base: &str| {
-        path.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    let document = ["/api", "/apis", "/openapi", "/version"].iter().any(|base| below(base));
+    let document = is_below(path, &["/api", "/apis", "/openapi", "/version"]);
     match place {
         Place::Own | Place::Served if verb == "get" && document => Right::Whole,
         _ => Right::None,

@@ -71,9 +71,13 @@ impl Attributes<'_> {
 /// Whether a path tells only that the server is there, its version, and that it is well.
 pub(crate) fn is_public(path: &str) -> bool {
     let path = path.strip_suffix('/').unwrap_or(path);
-    ["/healthz", "/livez", "/readyz"].iter().any(|base| {
-        path.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    }) || path == "/version"
+    is_below(path, &["/healthz", "/livez", "/readyz"]) || path == "/version"
+}
+
+/// Whether a path is one of `bases`, or stands below one.
+pub(crate) fn is_below(path: &str, bases: &[&str]) -> bool {
+    let rests = bases.iter().filter_map(|base| path.strip_prefix(base));
+    { rests }.any(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use http::{HeaderName, HeaderValue};
 
 use super::*;
+use crate::auth::AUTHENTICATED;
 
 fn headers(given: &[(&'static str, &'static str)]) -> HeaderMap {
     let mut headers = HeaderMap::new();

@@ -5,7 +5,7 @@ use machinery::ClusterName;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::ACCOUNT_PREFIX;
+use super::account_name;
 use crate::auth::jwt::{NumericDate, Texts};
 
 /// What a new token is made of.
@@ -131,14 +131,9 @@ impl Grant<'_> {
             "jti": uuid::Uuid::new_v4().to_string(),
             "kubernetes.io": private,
             "nbf": now,
-            "sub": subject(self.namespace, self.name),
+            "sub": account_name(self.namespace, self.name),
         })
     }
-}
-
-/// The name of a ServiceAccount as a user.
-pub(super) fn subject(namespace: &str, name: &str) -> String {
-    format!("{ACCOUNT_PREFIX}{namespace}:{name}")
 }
 
 // === impl BoundKind ===

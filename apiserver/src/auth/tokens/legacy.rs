@@ -6,8 +6,7 @@
 use machinery::ClusterName;
 use serde_json::json;
 
-use super::AccountTokens;
-use super::claims::subject;
+use super::{AccountTokens, account_name};
 use crate::auth::jwt::SignError;
 
 /// The issuer of these tokens, as upstream.
@@ -46,7 +45,7 @@ impl AccountTokens {
             "kubernetes.io/serviceaccount/secret.name": grant.secret,
             "kubernetes.io/serviceaccount/service-account.name": grant.account,
             "kubernetes.io/serviceaccount/service-account.uid": grant.account_uid,
-            "sub": subject(grant.namespace, grant.account),
+            "sub": account_name(grant.namespace, grant.account),
         }))
     }
 }

@@ -8,8 +8,8 @@ use machinery::meta::get_str;
 use serde_json::Value;
 use store::cache::Object;
 
-use super::claims::{BoundKind, Claims, Private, Reference, subject};
-use super::legacy;
+use super::claims::{BoundKind, Claims, Private, Reference};
+use super::{account_groups, account_name, legacy};
 use crate::auth::objects::{Objects, secret_entry};
 use crate::auth::recent::{TokenDigest, same};
 use crate::auth::{AUTHENTICATED, Refusal, UserInfo};
@@ -43,13 +43,13 @@ impl Verified {
     /// # Errors
     /// When they lack what every token has.
     pub(super) fn read(mut claims: Claims) -> Result<Self, Refusal> {
-        let private = match claims.private.take() {
-            Some(private) if claims.issuer != legacy::ISSUER => private,
-            _ => return Self::read_legacy(claims),
+        let (private, id, held_in) = match claims.private.take() {
+            Some(private) if claims.issuer != legacy::ISSUER => (private, &*claims.id, None),
+            _ => (claims.legacy()?, "", Some(claims.legacy_secret.clone())),
         };
         let cluster = ClusterName::parse(&private.cluster_name)
             .map_err(|_| Refusal::wrong("the token names no logical cluster"))?;
-        let user = user(&cluster, &private, &claims.id);
+        let user = user(&cluster, &private, id);
         if claims.subject != user.name {
             return Err(Refusal::wrong("sub claim is invalid"));
         }
@@ -62,59 +62,17 @@ impl Verified {
         };
         Ok(Self {
             cluster,
+            issuer: claims.issuer,
+            audiences: claims.audiences.0,
+            user: Arc::new(user),
             namespace,
             account,
             bound,
-            held_in: None,
-            ..Self::common(claims, Arc::new(user))
-        })
-    }
-
-    fn read_legacy(claims: Claims) -> Result<Self, Refusal> {
-        let missing = [
-            (&claims.subject, "sub claim is missing"),
-            (&claims.legacy_namespace, "namespace claim is missing"),
-            (&claims.legacy_secret, "secretName claim is missing"),
-            (&claims.legacy_name, "serviceAccountName claim is missing"),
-            (&claims.legacy_uid, "serviceAccountUID claim is missing"),
-        ];
-        if let Some((_, why)) = missing.iter().find(|(claim, _)| claim.is_empty()) {
-            return Err(Refusal::wrong(*why));
-        }
-        let private = Private {
-            cluster_name: claims.legacy_cluster.clone(),
-            namespace: claims.legacy_namespace.clone(),
-            account: Reference { name: claims.legacy_name.clone(), uid: claims.legacy_uid.clone() },
-            secret: None,
-            pod: None,
-            node: None,
-        };
-        let cluster = ClusterName::parse(&private.cluster_name)
-            .map_err(|_| Refusal::wrong("the token names no logical cluster"))?;
-        let user = user(&cluster, &private, "");
-        if claims.subject != user.name {
-            return Err(Refusal::wrong("sub claim is invalid"));
-        }
-        let Private { namespace, account, .. } = private;
-        let held_in = Some(claims.legacy_secret.clone());
-        Ok(Self { cluster, namespace, account, held_in, ..Self::common(claims, Arc::new(user)) })
-    }
-
-    /// What both forms have.
-    fn common(claims: Claims, user: Arc<UserInfo>) -> Self {
-        Self {
-            cluster: ClusterName::root(),
-            issuer: claims.issuer,
-            audiences: claims.audiences.0,
-            user,
-            namespace: String::new(),
-            account: Reference::default(),
-            bound: None,
-            held_in: None,
+            held_in,
             expires: claims.expires.map(|time| time.0),
             not_before: claims.not_before.map(|time| time.0),
             issued: claims.issued.map(|time| time.0),
-        }
+        })
     }
 
     /// Whether it is of the form that Secrets hold.
@@ -194,6 +152,35 @@ impl Verified {
     }
 }
 
+// === impl Claims ===
+
+impl Claims {
+    /// What a token that a Secret holds says of its ServiceAccount.
+    ///
+    /// # Errors
+    /// When it lacks what each of them has.
+    fn legacy(&self) -> Result<Private, Refusal> {
+        let missing = [
+            (&self.subject, "sub claim is missing"),
+            (&self.legacy_namespace, "namespace claim is missing"),
+            (&self.legacy_secret, "secretName claim is missing"),
+            (&self.legacy_name, "serviceAccountName claim is missing"),
+            (&self.legacy_uid, "serviceAccountUID claim is missing"),
+        ];
+        if let Some((_, why)) = missing.iter().find(|(claim, _)| claim.is_empty()) {
+            return Err(Refusal::wrong(*why));
+        }
+        Ok(Private {
+            cluster_name: self.legacy_cluster.clone(),
+            namespace: self.legacy_namespace.clone(),
+            account: Reference { name: self.legacy_name.clone(), uid: self.legacy_uid.clone() },
+            secret: None,
+            pod: None,
+            node: None,
+        })
+    }
+}
+
 const INVALIDATED: &str = "service account token has been invalidated";
 
 /// Whether an object is on its way out for longer than clocks differ.
@@ -235,14 +222,11 @@ fn check_holder(
 /// The ServiceAccount as a caller.
 fn user(cluster: &ClusterName, private: &Private, id: &str) -> UserInfo {
     let Private { namespace, account, pod, node, .. } = private;
+    let [all, own] = account_groups(namespace);
     let mut user = UserInfo {
-        name: subject(namespace, &account.name),
+        name: account_name(namespace, &account.name),
         uid: account.uid.clone(),
-        groups: vec![
-            "system:serviceaccounts".to_owned(),
-            format!("system:serviceaccounts:{namespace}"),
-            AUTHENTICATED.to_owned(),
-        ],
+        groups: vec![all, own, AUTHENTICATED.to_owned()],
         home: Some(cluster.clone()),
         ..UserInfo::default()
     };
