@@ -1,5 +1,6 @@
 //! Whether the rights that somebody holds include those that they want to give.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use super::rule::{Rule, has, holds, url_covers};
@@ -7,6 +8,10 @@ use super::rule::{Rule, has, holds, url_covers};
 /// Parts that are looked for at most: a role has them by the product of its lists, and who lacks so
 /// many rights needs no complete list of them.
 const MAX_PARTS: usize = 100_000;
+
+/// Texts that are looked at, at most: some tenths of a second. What is not found by then counts as
+/// not held.
+const MAX_WORK: usize = 100_000_000;
 
 /// The smallest parts of `wanted` that none of `held` includes; none if all rights are held.
 ///
@@ -18,18 +23,20 @@ pub(crate) fn uncovered<'h, 'w>(
     let held: Vec<&Rule> = held.collect();
     let mut missing = Vec::new();
     let mut left = MAX_PARTS;
+    let work = Work(Cell::new(MAX_WORK));
     for rule in wanted {
         // A rule that one of ours includes whole, as one of an administrator does, is not taken apart.
-        if held.iter().any(|ours| covers_whole(ours, rule)) {
+        if held.iter().any(|ours| work.covers_whole(ours, rule)) {
             continue;
         }
         for part in Parts::of(rule) {
-            let Some(next) = left.checked_sub(1) else {
+            let next = left.checked_sub(1).filter(|_| !work.is_done());
+            let Some(next) = next else {
                 missing.push(rule.clone());
                 return missing;
             };
             left = next;
-            if !held.iter().any(|ours| covers(ours, &part)) {
+            if !held.iter().any(|ours| work.covers(ours, &part)) {
                 missing.push(part.rule());
             }
         }
@@ -71,6 +78,9 @@ enum Part<'r> {
 }
 
 struct Parts;
+
+/// How many more texts may be looked at.
+struct Work(Cell<usize>);
 
 // === impl Parts ===
 
@@ -120,41 +130,69 @@ impl Part<'_> {
     }
 }
 
-fn covers(ours: &Rule, part: &Part<'_>) -> bool {
-    match *part {
-        Part::Path { verb, url } => {
-            has(&ours.verbs, verb)
-                && ours.resource_names.is_empty()
-                && ours.non_resource_urls.iter().any(|held| url_covers(held, url))
-        }
-        Part::Resource { verb, group, resource, name } => {
-            has(&ours.verbs, verb)
-                && has(&ours.api_groups, group)
-                && has_resource(&ours.resources, resource)
-                && (ours.resource_names.is_empty()
-                    || name.is_some_and(|name| holds(&ours.resource_names, name)))
+// === impl Work ===
+
+impl Work {
+    fn is_done(&self) -> bool {
+        self.0.get() == 0
+    }
+
+    /// Whether one of a list, which may be long, is what is looked for.
+    fn any(&self, list: &[Box<str>], found: impl FnOnce() -> bool) -> bool {
+        let left = self.0.get().saturating_sub(list.len() + 1);
+        self.0.set(left);
+        left > 0 && found()
+    }
+
+    fn has(&self, list: &[Box<str>], text: &str) -> bool {
+        self.any(list, || has(list, text))
+    }
+
+    fn holds(&self, list: &[Box<str>], text: &str) -> bool {
+        self.any(list, || holds(list, text))
+    }
+
+    fn has_resource(&self, list: &[Box<str>], resource: &str) -> bool {
+        self.any(list, || has_resource(list, resource))
+    }
+
+    fn has_url(&self, list: &[Box<str>], url: &str) -> bool {
+        self.any(list, || list.iter().any(|held| url_covers(held, url)))
+    }
+
+    fn covers(&self, ours: &Rule, part: &Part<'_>) -> bool {
+        match *part {
+            Part::Path { verb, url } => {
+                self.has(&ours.verbs, verb)
+                    && ours.resource_names.is_empty()
+                    && self.has_url(&ours.non_resource_urls, url)
+            }
+            Part::Resource { verb, group, resource, name } => {
+                self.has(&ours.verbs, verb)
+                    && self.has(&ours.api_groups, group)
+                    && self.has_resource(&ours.resources, resource)
+                    && (ours.resource_names.is_empty()
+                        || name.is_some_and(|name| self.holds(&ours.resource_names, name)))
+            }
         }
     }
-}
 
-/// Whether each part of a rule is included by one and the same of ours.
-fn covers_whole(ours: &Rule, rule: &Rule) -> bool {
-    let all = |list: &[Box<str>], wanted: &[Box<str>]| wanted.iter().all(|text| has(list, text));
-    let urls = || {
-        let held = &ours.non_resource_urls;
-        rule.non_resource_urls.iter().all(|url| held.iter().any(|held| url_covers(held, url)))
-    };
-    let names = || {
-        let wanted = &rule.resource_names;
-        let none = rule.resources.is_empty() || rule.api_groups.is_empty();
-        none || ours.resource_names.is_empty()
-            || (!wanted.is_empty() && wanted.iter().all(|name| holds(&ours.resource_names, name)))
-    };
-    all(&ours.verbs, &rule.verbs)
-        && all(&ours.api_groups, &rule.api_groups)
-        && rule.resources.iter().all(|resource| has_resource(&ours.resources, resource))
-        && names()
-        && urls()
+    /// Whether each part of a rule is included by one and the same of ours.
+    fn covers_whole(&self, ours: &Rule, rule: &Rule) -> bool {
+        let names = || {
+            let wanted = &rule.resource_names;
+            let none = rule.resources.is_empty() || rule.api_groups.is_empty();
+            none || ours.resource_names.is_empty()
+                || (!wanted.is_empty()
+                    && wanted.iter().all(|name| self.holds(&ours.resource_names, name)))
+        };
+        let urls = &rule.non_resource_urls;
+        rule.verbs.iter().all(|verb| self.has(&ours.verbs, verb))
+            && rule.api_groups.iter().all(|group| self.has(&ours.api_groups, group))
+            && rule.resources.iter().all(|name| self.has_resource(&ours.resources, name))
+            && names()
+            && urls.iter().all(|url| self.has_url(&ours.non_resource_urls, url))
+    }
 }
 
 /// Whether a list has a resource, `*`, or `*/sub` for a subresource.

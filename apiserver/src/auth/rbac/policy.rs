@@ -1,5 +1,6 @@
 //! What the roles and bindings of one logical cluster come to.
 
+mod binding;
 mod collect;
 
 use std::collections::{HashMap, HashSet};
@@ -13,9 +14,13 @@ use store::cache::{Object, Slot};
 use super::objects::{BindingObject, Subject};
 use super::rule::{Rule, Rules};
 use crate::auth::authz::Attributes;
+use crate::auth::tokens::ACCOUNTS;
 use crate::auth::{AUTHENTICATED, UNAUTHENTICATED, UserInfo};
 use crate::clusters::bootstrap::{self, Kind, Template};
+use binding::Bindings;
 use collect::Role;
+
+pub(crate) use binding::Binding;
 
 type Map<V> = HashMap<Box<str>, V, ahash::RandomState>;
 
@@ -42,35 +47,12 @@ pub(crate) struct Policy {
     cost: usize,
 }
 
-/// Bindings of one place, found by their subjects.
-#[derive(Debug, Default)]
-struct Bindings {
-    /// By name.
-    list: Vec<Arc<Binding>>,
-    /// Of users and ServiceAccounts: binding and subject.
-    users: Map<Vec<(u32, u32)>>,
-    groups: Map<Vec<(u32, u32)>>,
-}
-
-/// One binding with the rules of its role.
-#[derive(Debug)]
-pub(crate) struct Binding {
-    name: Box<str>,
-    /// Empty for a ClusterRoleBinding.
-    namespace: Box<str>,
-    role_kind: RoleKind,
-    role: Box<str>,
-    subjects: Box<[Subject]>,
-    /// `None` where the role is missing.
-    rules: Option<Rules>,
-}
-
 /// Roles that bindings name and that are not there, each once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Missing(Vec<(RoleKind, Box<str>)>);
 
 /// The two kinds of roles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum RoleKind {
     Role,
     ClusterRole,
@@ -235,14 +217,14 @@ impl Policy {
         bindings.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
         bindings.dedup_by(|a, b| Arc::ptr_eq(a, b));
         let mut missing = Missing::default();
+        let mut seen = HashSet::new();
         let mut rules = Vec::new();
-        for binding in bindings {
+        for binding in &bindings {
             match &binding.rules {
                 Some(held) => rules.push(held.clone()),
                 None => {
-                    let role = (binding.role_kind, binding.role.clone());
-                    if !missing.0.contains(&role) {
-                        missing.0.push(role);
+                    if seen.insert((binding.role_kind, &binding.role)) {
+                        missing.0.push((binding.role_kind, binding.role.clone()));
                     }
                 }
             }
@@ -274,7 +256,6 @@ impl Policy {
 
 /// Whether a group says nothing of who is in it.
 fn is_broad(group: &str) -> bool {
-    const ACCOUNTS: &str = "system:serviceaccounts";
     group == AUTHENTICATED
         || group == UNAUTHENTICATED
         || group == ACCOUNTS
@@ -350,87 +331,6 @@ impl Records {
             && self.cluster_roles.is_empty()
             && self.role_bindings.is_empty()
             && self.roles.is_empty()
-    }
-}
-
-// === impl Bindings ===
-
-impl Bindings {
-    fn add(&mut self, binding: Binding) {
-        let at = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
-        for (index, subject) in binding.subjects.iter().enumerate() {
-            let place = (at, u32::try_from(index).unwrap_or(u32::MAX));
-            let list = match &*subject.kind {
-                "User" => self.users.entry(subject.name.clone()),
-                "Group" => self.groups.entry(subject.name.clone()),
-                "ServiceAccount" => match binding.account(subject) {
-                    Some(name) => self.users.entry(name),
-                    None => continue,
-                },
-                _ => continue,
-            };
-            let list = list.or_default();
-            // A subject that is named twice counts once.
-            if list.last().is_none_or(|(last, _)| *last != at) {
-                list.push(place);
-            }
-        }
-        self.list.push(Arc::new(binding));
-    }
-
-    fn visit<B>(
-        &self,
-        user: &UserInfo,
-        visitor: &mut dyn FnMut(&Arc<Binding>, u32) -> ControlFlow<B>,
-    ) -> ControlFlow<B> {
-        let of_user = self.users.get(&*user.name);
-        let of_groups = user.groups.iter().filter_map(|group| self.groups.get(&**group));
-        for (at, subject) in of_user.into_iter().chain(of_groups).flatten() {
-            if let Some(binding) = self.list.get(usize::try_from(*at).unwrap_or(usize::MAX)) {
-                visitor(binding, *subject)?;
-            }
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-// === impl Binding ===
-
-impl Binding {
-    /// The binding as reasons name it, given to one of its subjects.
-    pub(crate) fn described(&self, subject: u32) -> String {
-        let (kind, name) = if self.namespace.is_empty() {
-            ("ClusterRoleBinding", go_quote(&self.name))
-        } else {
-            ("RoleBinding", go_quote(&format!("{}/{}", self.name, self.namespace)))
-        };
-        let role = go_quote(&self.role);
-        let subject = self.subjects.get(usize::try_from(subject).unwrap_or(usize::MAX));
-        let subject = subject.map_or_else(String::new, |subject| {
-            let name = match &*subject.kind {
-                "ServiceAccount" => format!("{}/{}", subject.name, self.place_of(subject)),
-                _ => subject.name.to_string(),
-            };
-            format!("{} {}", subject.kind, go_quote(&name))
-        });
-        format!("{kind} {name} of {} {role} to {subject}", self.role_kind.name())
-    }
-
-    /// The user name of a ServiceAccount; a ClusterRoleBinding must say the namespace.
-    fn account(&self, subject: &Subject) -> Option<Box<str>> {
-        let namespace = self.place_of(subject);
-        (!namespace.is_empty())
-            .then(|| format!("system:serviceaccount:{namespace}:{}", subject.name).into())
-    }
-
-    fn place_of<'s>(&'s self, subject: &'s Subject) -> &'s str {
-        if subject.namespace.is_empty() { &self.namespace } else { &subject.namespace }
-    }
-
-    fn cost(&self) -> usize {
-        let subjects = self.subjects.iter();
-        let texts = subjects.map(|subject| 2 * subject.name.len() + subject.namespace.len() + 160);
-        size_of::<Self>() + self.name.len() + self.role.len() + texts.sum::<usize>()
     }
 }
 

@@ -79,6 +79,23 @@ fn a_huge_rule_costs_a_bounded_amount() {
     assert!(uncovered(all.iter(), wanted.iter()).is_empty());
 }
 
+/// Long lists on both sides are compared as far as the bound goes; what isn't found is missing.
+#[test]
+fn long_lists_cost_a_bounded_amount() {
+    let long = |reversed: bool| {
+        let mut verbs: Vec<Box<str>> = (0..50_000).map(|verb| format!("v{verb}").into()).collect();
+        if reversed {
+            verbs.reverse();
+        }
+        let one = |text: &str| Box::from([Box::from(text)]);
+        let (api_groups, resources) = (one(""), one("pods"));
+        Rule { verbs: verbs.into(), api_groups, resources, ..Rule::default() }
+    };
+    let (held, wanted) = (long(true), long(false));
+    let missing = uncovered([held].iter(), [wanted.clone()].iter());
+    assert_eq!(missing, [wanted]);
+}
+
 fn texts(of: &'static [&'static str]) -> impl Strategy<Value = Box<[Box<str>]>> {
     proptest::collection::vec(proptest::sample::select(of).prop_map(Box::from), 0..3)
         .prop_map(Vec::into_boxed_slice)
