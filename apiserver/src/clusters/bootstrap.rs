@@ -198,16 +198,13 @@ impl Template {
     }
 
     fn new(kind: Kind, namespace: &str, name: &str, labels: &Value, content: &Value) -> Self {
-        let annotations = match kind {
-            Kind::ClusterRole | Kind::ClusterRoleBinding | Kind::Role | Kind::RoleBinding
-                if name != OWNER_BINDING =>
-            {
-                r#""annotations":{"rbac.authorization.kubernetes.io/autoupdate":"true"},"#
-            }
-            _ => "",
+        // What an owner is given is nobody's default: nothing says that it follows upstream's.
+        let (annotations, labels) = if name == OWNER_BINDING {
+            ("", String::new())
+        } else {
+            let kept = r#""annotations":{"rbac.authorization.kubernetes.io/autoupdate":"true"},"#;
+            (kept, format!("\"labels\":{labels},"))
         };
-        let labels =
-            if name == OWNER_BINDING { String::new() } else { format!("\"labels\":{labels},") };
         let text = |text: &str| Value::from(text).to_string();
         let namespace_field = if namespace.is_empty() {
             String::new()

@@ -10,6 +10,9 @@ use store::{Key, KeyPrefix};
 /// The finalizer that keeps a logical cluster's object until its content is gone.
 pub const CONTENT_FINALIZER: &str = "core.kcp.io/content";
 
+/// The resource as keys begin with it.
+const PART: &str = "core.kcp.io/logicalclusters";
+
 /// The resource `logicalclusters.core.kcp.io`.
 pub fn logical_clusters() -> GroupResource {
     GroupResource::new("core.kcp.io", "logicalclusters")
@@ -24,6 +27,12 @@ pub fn prefix() -> KeyPrefix {
 /// The key of a logical cluster's object: in `root`, under its own name.
 pub fn key(cluster: &ClusterName) -> Key {
     Key::new(&logical_clusters(), &ObjectKey::new(ClusterName::root(), "", cluster.as_str()))
+}
+
+/// Whether a key is that of a logical cluster's object, which everything about the logical cluster
+/// may depend on.
+pub fn is_key(key: &Key) -> bool {
+    key.resource_part() == PART
 }
 
 /// The owner of a logical cluster, from its object.

@@ -8,16 +8,19 @@
 //!   controller makes it again, stored, with a new UID.
 //! - Wildcard reads show namespaces of this kind only.
 
+mod content;
+
 use std::sync::Arc;
 
 use machinery::{ClusterName, GroupResource, ObjectKey};
-use serde_json::{Value, json};
+use serde_json::json;
 use store::cache::{Object, Origin, Overlay, Slice};
 use store::{Key, KeyPrefix, Revision};
 use uuid::Uuid;
 
 use crate::clusters::bootstrap::{self, Kind as Rbac, Template};
 use crate::clusters::record;
+pub use content::ApiService;
 
 /// The namespaces of a new logical cluster, in key order.
 pub const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
@@ -36,19 +39,6 @@ pub struct Virtuals {
     pub rv_base: u64,
     /// API services, one for each group version: name, group, version, priorities.
     pub api_services: Vec<ApiService>,
-}
-
-/// One group version as an `APIService` shows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ApiService {
-    /// The group, empty for core.
-    pub group: String,
-    /// The version.
-    pub version: String,
-    /// `groupPriorityMinimum`.
-    pub group_priority: i64,
-    /// `versionPriority`.
-    pub version_priority: i64,
 }
 
 /// What a virtual object takes its identity from.
@@ -146,87 +136,6 @@ impl Virtuals {
     fn owner_binding(&self, records: Slice<'_>, cluster: &Parent) -> Option<Arc<Object>> {
         let owner = record::owner(records.get(&record::key(&cluster.cluster))?)?;
         Some(self.of_template(cluster, &bootstrap::owner_binding(&owner)))
-    }
-
-    fn content(&self, kind: Kind, metadata: &mut Value, name: &str) -> Value {
-        match kind {
-            Kind::Namespaces => {
-                metadata["labels"] = json!({"kubernetes.io/metadata.name": name});
-                json!({
-                    "apiVersion": "v1",
-                    "kind": "Namespace",
-                    "spec": {"finalizers": ["kubernetes"]},
-                    "status": {"phase": "Active"},
-                })
-            }
-            Kind::ServiceAccounts => json!({"apiVersion": "v1", "kind": "ServiceAccount"}),
-            Kind::ConfigMaps => {
-                metadata["annotations"] = json!({
-                    "kubernetes.io/description":
-                        "The CA certificate that signs this API server's certificate.",
-                });
-                json!({
-                    "apiVersion": "v1",
-                    "kind": "ConfigMap",
-                    "data": {"ca.crt": &*self.ca},
-                })
-            }
-            Kind::Services => {
-                metadata["labels"] = json!({"component": "apiserver", "provider": "kubernetes"});
-                json!({
-                    "apiVersion": "v1",
-                    "kind": "Service",
-                    "spec": {
-                        "clusterIP": "10.0.0.1",
-                        "clusterIPs": ["10.0.0.1"],
-                        "internalTrafficPolicy": "Cluster",
-                        "ipFamilies": ["IPv4"],
-                        "ipFamilyPolicy": "SingleStack",
-                        "ports": [{
-                            "name": "https",
-                            "port": 443,
-                            "protocol": "TCP",
-                            "targetPort": self.port,
-                        }],
-                        "sessionAffinity": "None",
-                        "type": "ClusterIP",
-                    },
-                    "status": {"loadBalancer": {}},
-                })
-            }
-            Kind::ApiServices => self.api_service(metadata, name),
-            // These are made of templates.
-            Kind::Rbac(_) => Value::Object(serde_json::Map::new()),
-        }
-    }
-
-    fn api_service(&self, metadata: &mut Value, name: &str) -> Value {
-        let known = self.api_services.iter().find(|service| service.name() == name);
-        let (group, version, group_priority, version_priority) = known
-            .map_or(("", "", 0, 0), |known| {
-                (&*known.group, &*known.version, known.group_priority, known.version_priority)
-            });
-        metadata["labels"] = json!({"kube-aggregator.kubernetes.io/automanaged": "onstart"});
-        let mut spec = json!({
-            "groupPriorityMinimum": group_priority,
-            "version": version,
-            "versionPriority": version_priority,
-        });
-        if !group.is_empty() {
-            spec["group"] = json!(group);
-        }
-        json!({
-            "apiVersion": "apiregistration.k8s.io/v1",
-            "kind": "APIService",
-            "spec": spec,
-            "status": {"conditions": [{
-                "lastTransitionTime": metadata["creationTimestamp"],
-                "message": "Local APIServices are always available",
-                "reason": "Local",
-                "status": "True",
-                "type": "Available",
-            }]},
-        })
     }
 
     /// The namespaces of a logical cluster that are there and not being deleted, by name.
@@ -376,7 +285,7 @@ impl Overlay for Virtuals {
                 })
                 .collect();
         }
-        if part != "core.kcp.io/logicalclusters" {
+        if !record::is_key(key) {
             return Vec::new();
         }
         let Ok(cluster) = ClusterName::parse(name) else {
@@ -403,15 +312,6 @@ pub fn stays_away(key: &Key) -> bool {
 
 fn is_owner_binding(kind: Rbac, name: &str) -> bool {
     kind == Rbac::ClusterRoleBinding && name == bootstrap::OWNER_BINDING
-}
-
-// === impl ApiService ===
-
-impl ApiService {
-    /// The object's name: `v1.` for core, `v1.apps` otherwise.
-    pub fn name(&self) -> String {
-        format!("{}.{}", self.version, self.group)
-    }
 }
 
 // === impl Parent ===

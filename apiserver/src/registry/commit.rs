@@ -8,6 +8,7 @@ use store::cache::{Object, Origin};
 use store::{CommitError, Expect, Key, Op, Revision, Txn};
 
 use super::guard::Guard;
+use crate::clusters::record;
 use crate::registry::{Error, PATIENCE, Reason, Registry};
 
 /// How often a decision is made anew because what it was based on has changed meanwhile.
@@ -110,7 +111,8 @@ impl Registry {
 /// Whether an authorizer's decisions depend on a record.
 fn decides_access(key: &Key) -> bool {
     let part = key.resource_part();
-    matches!(part, "core.kcp.io/logicalclusters" | "workload.kcp.io/synctargets")
+    record::is_key(key)
+        || part == "workload.kcp.io/synctargets"
         || part.starts_with("rbac.authorization.k8s.io/")
 }
 

@@ -58,9 +58,9 @@ impl Registry {
     /// # Errors
     /// 404 where it is not; another of its name is not it.
     pub(super) fn check_alive(&self, lifetime: Option<&Lifetime>) -> Result<(), Error> {
-        let Some(Lifetime { record }) = lifetime else { return Ok(()) };
-        let same = |now: &Arc<Object>| now.header.uid == record.header.uid;
-        if self.cache.get(&record.key).as_ref().is_some_and(same) {
+        let Some(lifetime) = lifetime else { return Ok(()) };
+        let record = &lifetime.record;
+        if lifetime.is_of(self.cache.get(&record.key).as_ref()) {
             return Ok(());
         }
         Err(Error::not_found(&record::logical_clusters(), &record.header.name))
@@ -89,7 +89,11 @@ impl Lifetime {
 
     /// Whether the logical cluster has gone with this event.
     pub(super) fn ends_with(&self, event: &Event) -> bool {
-        let same = |now: &Arc<Object>| now.header.uid == self.record.header.uid;
-        event.key == self.record.key && !event.current.as_ref().is_some_and(same)
+        event.key == self.record.key && !self.is_of(event.current.as_ref())
+    }
+
+    /// Whether it is the logical cluster whose object is there now; another of its name is not.
+    fn is_of(&self, now: Option<&Arc<Object>>) -> bool {
+        now.is_some_and(|now| now.header.uid == self.record.header.uid)
     }
 }

@@ -18,7 +18,7 @@ use store::{Key, KeyPrefix};
 
 use super::policy::{Policy, Records};
 use crate::clusters::bootstrap::{GROUP, Kind};
-use crate::clusters::{logical_clusters, record};
+use crate::clusters::record;
 
 /// Bytes that policies take together, before those that were used least are dropped.
 const MAX_COST: usize = 32 << 20;
@@ -98,11 +98,11 @@ fn make(cache: &Cache, cluster: &ClusterName) -> Option<Arc<Policy>> {
 
 impl Observer for Held {
     fn changed(&self, key: &Key) {
-        let text = key.as_str();
+        let group = key.as_str().strip_prefix(GROUP);
         let (cluster, _, name) = key.parts();
-        let cluster = if text.strip_prefix(GROUP).is_some_and(|rest| rest.starts_with('/')) {
+        let cluster = if group.is_some_and(|rest| rest.starts_with('/')) {
             cluster
-        } else if is_record(text) {
+        } else if record::is_key(key) {
             name
         } else {
             return;
@@ -119,13 +119,6 @@ impl Observer for Held {
         inner.entries.clear();
         inner.cost = 0;
     }
-}
-
-fn is_record(key: &str) -> bool {
-    let clusters = logical_clusters();
-    let rest = key.strip_prefix(&*clusters.group).and_then(|rest| rest.strip_prefix('/'));
-    rest.and_then(|rest| rest.strip_prefix(&*clusters.resource))
-        .is_some_and(|rest| rest.starts_with('/'))
 }
 
 // === impl Inner ===
