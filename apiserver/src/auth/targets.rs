@@ -6,6 +6,7 @@
 use jiff::Timestamp;
 use machinery::selector::LabelSelector;
 use machinery::{ClusterName, GroupResource, ObjectKey};
+use schema::ResourceDef;
 use serde::Deserialize;
 use serde_json::Value;
 use store::Key;
@@ -64,6 +65,11 @@ struct Status {
 /// The resource of SyncTargets.
 pub(crate) fn sync_targets() -> GroupResource {
     GroupResource::new(contract::WORKLOAD_GROUP, contract::SYNC_TARGETS)
+}
+
+/// Whether a type is that of SyncTargets.
+pub(crate) fn is_sync_targets(resource: &ResourceDef) -> bool {
+    *resource.group == *contract::WORKLOAD_GROUP && *resource.plural == *contract::SYNC_TARGETS
 }
 
 /// The key of a SyncTarget.

@@ -54,16 +54,3 @@ pub(crate) fn judge(object: &Value, cluster: &ClusterName, now: Timestamp) -> Re
     let (name, key) = (name.clone(), request.key);
     Ok(Leaf { name, group, uri: None, key, encipherment, not_before, not_after })
 }
-
-impl Request {
-    /// That what is asked for is no authority, and the key is good.
-    pub(super) fn sound(&self) -> Result<(), String> {
-        if self.authority {
-            return Err("certificates of authorities are not issued".to_owned());
-        }
-        if self.weak {
-            return Err("the key is too weak, or of an unknown kind".to_owned());
-        }
-        Ok(())
-    }
-}

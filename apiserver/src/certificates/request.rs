@@ -72,6 +72,20 @@ impl Request {
         Ok(found)
     }
 
+    /// That what is asked for is no authority, and the key is good.
+    ///
+    /// # Errors
+    /// Why no signer makes a certificate of it.
+    pub(super) fn sound(&self) -> Result<(), String> {
+        if self.authority {
+            return Err("certificates of authorities are not issued".to_owned());
+        }
+        if self.weak {
+            return Err("the key is too weak, or of an unknown kind".to_owned());
+        }
+        Ok(())
+    }
+
     fn read_subject(&mut self, request: &X509CertificationRequest<'_>) {
         use x509_parser::oid_registry::{OID_X509_COMMON_NAME, OID_X509_ORGANIZATION_NAME};
         for part in request.certification_request_info.subject.iter_attributes() {

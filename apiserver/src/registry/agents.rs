@@ -6,7 +6,8 @@
 //!   agent may touch that object is asked before its patch is tried, so that no patch tells what is
 //!   in an object of others.
 //! - What an agent may not see, and what is not there, is refused alike.
-//! - A list or watch over all logical clusters holds those that the SyncTarget serves.
+
+mod reach;
 
 use std::sync::Arc;
 
@@ -14,37 +15,28 @@ use contract::{
     AGENT_SIGNER, HUB_UID, LOGICAL_CLUSTER_UID, SYNC_TARGET_LABEL, YIELD, YIELD_REPLICAS,
     lease_name,
 };
+use machinery::GroupResource;
 use machinery::meta::{get, get_str, remove, set};
 use machinery::selector::{LabelOperator, LabelSelector};
-use machinery::{ClusterName, GroupResource};
-use parking_lot::Mutex;
 use serde_json::{Value, json};
-use store::cache::{Cache, Object};
-use store::{Key, Revision};
+use store::cache::Object;
 
 use super::managed::MANAGED_FIELDS;
 use super::scale::SCALE;
 use crate::auth::authz::Attributes;
 use crate::auth::rights::Right;
-use crate::auth::targets::{self, SyncTarget, sync_targets};
+use crate::auth::targets::is_sync_targets;
 use crate::auth::{Agent, operator};
 use crate::clusters::record;
 use crate::registry::{ClusterScope, Context, Error, Reason, Registry, Target, View, Written};
 
+pub(super) use reach::Reach;
+
 /// Holds what somebody last applied, whole.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The logical clusters whose objects an agent sees in a list or watch, as of now.
-pub(super) struct Reach {
-    cache: Arc<Cache>,
-    agent: Arc<Agent>,
-    key: Key,
-    /// The SyncTarget as it was read last: it is read once for each of its revisions.
-    read: Mutex<Option<(Revision, Option<SyncTarget>)>>,
-}
-
 /// The attributes of a request for a target.
-pub(super) fn attributes<'a>(target: &'a Target, verb: &'a str) -> Attributes<'a> {
+fn attributes<'a>(target: &'a Target, verb: &'a str) -> Attributes<'a> {
     Attributes::Resource {
         verb,
         group: &target.resource.group,
@@ -57,7 +49,7 @@ pub(super) fn attributes<'a>(target: &'a Target, verb: &'a str) -> Attributes<'a
 
 impl Registry {
     /// The agent that asks, and its right; `None` where the caller's rights come from elsewhere.
-    fn agent_right<'c>(
+    pub(super) fn agent_right<'c>(
         &self,
         ctx: &'c Context,
         target: &Target,
@@ -69,21 +61,25 @@ impl Registry {
         (agent.is_certified() || right != Right::None).then_some((agent, right))
     }
 
-    /// Refuses an agent that may not get the object; `None` stands for one that is not there.
-    pub(super) fn check_agent_get(
+    /// Refuses an agent that may not get, change or delete the stored object at all; `None` stands
+    /// for one that is not there. It comes before a change is tried.
+    pub(super) fn check_agent_touch(
         &self,
         ctx: &Context,
         target: &Target,
+        verb: &str,
         object: Option<&Object>,
     ) -> Result<(), Error> {
-        let Some((agent, right)) = self.agent_right(ctx, target, "get") else { return Ok(()) };
+        let Some((agent, right)) = self.agent_right(ctx, target, verb) else { return Ok(()) };
         let may = match right {
             Right::None => false,
             // It knows what these are called, so that it may know that they are missing.
             Right::Whole | Right::Leased => true,
             Right::Assigned => object.is_some_and(|object| carries(agent, object)),
             Right::Recorded => object.is_none_or(|object| is_recorded(agent, object)),
-            Right::Requested => object.is_none_or(|object| is_requested(ctx, object)),
+            Right::Requested => {
+                verb == "get" && object.is_none_or(|object| is_requested(ctx, object))
+            }
         };
         if may { Ok(()) } else { Err(refused(target, "it is not assigned to the agent")) }
     }
@@ -151,25 +147,6 @@ impl Registry {
         Err(refused(target, "agents may not create it"))
     }
 
-    /// Refuses an agent that may not change or delete the stored object at all. It comes before the
-    /// change is tried.
-    pub(super) fn check_agent_touch(
-        &self,
-        ctx: &Context,
-        target: &Target,
-        verb: &str,
-        object: Option<&Object>,
-    ) -> Result<(), Error> {
-        let Some((agent, right)) = self.agent_right(ctx, target, verb) else { return Ok(()) };
-        let may = match right {
-            Right::None | Right::Requested => false,
-            Right::Whole | Right::Leased => true,
-            Right::Assigned => object.is_some_and(|object| carries(agent, object)),
-            Right::Recorded => object.is_none_or(|object| is_recorded(agent, object)),
-        };
-        if may { Ok(()) } else { Err(refused(target, "it is not assigned to the agent")) }
-    }
-
     /// Refuses a change that an agent, or the operator, may not make of an object that it may touch.
     /// The change is theirs alone: webhooks come later.
     pub(super) fn check_agent_change(
@@ -198,27 +175,11 @@ impl Registry {
             Right::Assigned => match &*target.subresource {
                 "" => without_marks(agent, old) == without_marks(agent, new),
                 SCALE => yields_replicas(old),
-                "status" => self.writes_status_alone(target, agent, old, new),
+                "status" => writes_status_alone(target, agent, old, new),
                 _ => false,
             },
         };
         if may { Ok(()) } else { Err(refused(target, "agents may not change this of it")) }
-    }
-
-    /// Whether a write of a status leaves alone what else that subresource may write.
-    #[expect(clippy::unused_self, reason = "as the others that judge a change")]
-    fn writes_status_alone(
-        &self,
-        target: &Target,
-        agent: &Agent,
-        old: &Value,
-        new: &Value,
-    ) -> bool {
-        let subresource = target.resource.subresource(&target.subresource);
-        let writes = subresource.map_or(&[][..], |subresource| &subresource.writes);
-        let others = writes.iter().filter(|field| &***field != "status");
-        let (old, new) = (without_marks(agent, old), without_marks(agent, new));
-        { others }.all(|field| get(&old, &[field]) == get(&new, &[field]))
     }
 
     /// The operator changes marks, where no role gives it more.
@@ -263,7 +224,7 @@ impl Registry {
         target: &Target,
         view: View,
     ) -> Result<View, Error> {
-        let of_targets = Self::group_resource(&target.resource) == sync_targets();
+        let of_targets = is_sync_targets(&target.resource);
         let is_agent = ctx.user.agent.is_some();
         if !of_targets || !(is_agent || operator::is_operator(&ctx.user)) {
             return Ok(view);
@@ -339,6 +300,15 @@ fn without_marks(agent: &Agent, object: &Value) -> Value {
     settled(rest)
 }
 
+/// Whether a write of a status leaves alone what else that subresource may write.
+fn writes_status_alone(target: &Target, agent: &Agent, old: &Value, new: &Value) -> bool {
+    let subresource = target.resource.subresource(&target.subresource);
+    let writes = subresource.map_or(&[][..], |subresource| &subresource.writes);
+    let (old, new) = (without_marks(agent, old), without_marks(agent, new));
+    let mut others = writes.iter().filter(|field| &***field != "status");
+    others.all(|field| get(&old, &[field]) == get(&new, &[field]))
+}
+
 /// An object without any marks of SyncTargets.
 fn unmarked(object: &Value) -> Value {
     let mut rest = object.clone();
@@ -407,38 +377,4 @@ fn yields_replicas(object: &Value) -> bool {
     ["annotations", "labels"]
         .iter()
         .any(|place| get_str(object, &["metadata", place, YIELD]) == Some(YIELD_REPLICAS))
-}
-
-// === impl Reach ===
-
-impl Reach {
-    fn new(cache: Arc<Cache>, agent: Arc<Agent>) -> Self {
-        let key = targets::key(&agent.cluster, &agent.name);
-        Self { cache, agent, key, read: Mutex::default() }
-    }
-
-    /// Whether the agent sees objects of a logical cluster.
-    pub(super) fn contains(&self, cluster: &ClusterName) -> bool {
-        if *cluster == self.agent.cluster {
-            return true;
-        }
-        let Some(object) = self.cache.get(&self.key) else { return false };
-        let mut read = self.read.lock();
-        let target = match &*read {
-            Some((revision, target)) if *revision == object.revision => target.clone(),
-            _ => {
-                let target = self.agent.target(&*self.cache);
-                *read = Some((object.revision, target.clone()));
-                target
-            }
-        };
-        drop(read);
-        target.is_some_and(|target| target.serves(&*self.cache, cluster))
-    }
-}
-
-impl std::fmt::Debug for Reach {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reach").field("agent", &self.agent).finish_non_exhaustive()
-    }
 }

@@ -5,7 +5,7 @@ use machinery::GroupResource;
 use machinery::meta::{get, get_str, set};
 use serde_json::{Value, json};
 
-use super::agents::attributes;
+use crate::auth::MASTERS;
 use crate::auth::authz::Attributes;
 use crate::auth::rights::Right;
 use crate::certificates::{APPROVED, CLIENT_SIGNER, Request, request_of, signer_of};
@@ -40,15 +40,15 @@ impl Registry {
         let Some(old) = old else {
             let groups = || Request::parse(&request_of(new)?).map(|request| request.groups);
             let masters = signer_of(new) == CLIENT_SIGNER
-                && groups().is_ok_and(|groups| groups.iter().any(|g| g == crate::auth::MASTERS));
+                && groups().is_ok_and(|groups| groups.iter().any(|group| group == MASTERS));
             let why =
                 format!("use of {CLIENT_SIGNER} signer with system:masters group is not allowed");
             return if masters { Err(refused(&why)) } else { Ok(()) };
         };
         let same = |field: &str| get(old, &["status", field]) == get(new, &["status", field]);
-        let (verb, done) = match &*target.subresource {
-            "approval" => ("approve", "approve"),
-            "status" if !(same("certificate") && same("conditions")) => ("sign", "sign"),
+        let verb = match &*target.subresource {
+            "approval" => "approve",
+            "status" if !(same("certificate") && same("conditions")) => "sign",
             _ => return Ok(()),
         };
         let signer = signer_of(old);
@@ -56,7 +56,7 @@ impl Registry {
             return Ok(());
         }
         let signer = machinery::field::go_quote(signer);
-        Err(refused(&format!("user not permitted to {done} requests with signerName {signer}")))
+        Err(refused(&format!("user not permitted to {verb} requests with signerName {signer}")))
     }
 
     /// Whether the caller has a verb on a signer, or on all of its domain.
@@ -80,12 +80,11 @@ impl Registry {
     /// It is done here, where the caller is known for certain, and not later by what is written in
     /// the request.
     pub(super) fn approve_agent(&self, ctx: &Context, target: &Target, object: &mut Value) {
-        let Some(agent) = ctx.user.agent.as_ref().filter(|_| is_requests(target)) else { return };
-        let asked = attributes(target, "create");
-        let right = self.authorizer.right_of_agent(agent, &target.cluster, &asked);
-        if right != Right::Requested || signer_of(object) != AGENT_SIGNER {
+        if !is_requests(target) || signer_of(object) != AGENT_SIGNER {
             return;
         }
+        let right = self.agent_right(ctx, target, "create");
+        let Some((agent, Right::Requested)) = right else { return };
         let Ok(request) = request_of(object).and_then(|pem| Request::parse(&pem)) else { return };
         if request.names != [contract::agent_name(&agent.uid)] {
             return;

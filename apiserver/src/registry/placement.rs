@@ -20,7 +20,7 @@ use machinery::{ClusterName, FieldError, FieldPath};
 use serde_json::Value;
 
 use crate::auth::authz::Attributes;
-use crate::auth::targets::sync_targets;
+use crate::auth::targets::{is_sync_targets, sync_targets};
 use crate::auth::{MASTERS, operator};
 use crate::registry::{ClusterScope, Context, Error, Registry, Target};
 
@@ -47,7 +47,7 @@ impl Registry {
         new: &Value,
     ) -> Result<(), Error> {
         let cluster = Self::cluster(target)?;
-        let of_targets = Self::group_resource(&target.resource) == sync_targets();
+        let of_targets = is_sync_targets(&target.resource);
         if of_targets && old.is_none() {
             check_name(target, cluster, new)?;
         }

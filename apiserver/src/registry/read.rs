@@ -38,7 +38,7 @@ impl Registry {
         let key = Self::object_key(target, cluster, &target.name);
         let shared = || self.cache.get(&definitions::fallback(target)?);
         let found = self.cache.get(&key).or_else(shared);
-        self.check_agent_get(ctx, target, found.as_deref())?;
+        self.check_agent_touch(ctx, target, "get", found.as_deref())?;
         match found {
             Some(object) => {
                 let view = self.view(&self.lens(target), object).await?;
