@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -15,6 +15,7 @@ use tracing::{info, warn};
 
 use crate::auth::UserInfo;
 use crate::auth::recent::{TokenDigest, digest};
+use crate::pki::files;
 
 /// How often it is looked whether the file has changed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -63,12 +64,9 @@ pub(crate) struct TokenFile {
 #[derive(Debug)]
 struct State {
     users: Users,
-    version: Option<Version>,
+    version: Option<files::Version>,
     looked: Instant,
 }
-
-/// What tells that a file has changed.
-type Version = (SystemTime, u64);
 
 // === impl TokenFile ===
 
@@ -78,7 +76,7 @@ impl TokenFile {
     /// # Errors
     /// When it can't be read, or is no such file.
     pub(crate) fn open(path: &Path) -> Result<Self, TokenFileError> {
-        let version = version(path);
+        let version = files::version(std::fs::metadata(path));
         let state = State { users: read(path)?, version, looked: Instant::now() };
         Ok(Self { path: path.to_owned(), state: Mutex::new(state) })
     }
@@ -89,7 +87,7 @@ impl TokenFile {
         let now = Instant::now();
         if now.duration_since(state.looked) >= LOOK_EVERY {
             state.looked = now;
-            let version = version(&self.path);
+            let version = files::version(std::fs::metadata(&self.path));
             if version != state.version {
                 state.version = version;
                 match read(&self.path) {
@@ -106,11 +104,6 @@ impl TokenFile {
         }
         state.users.get(digest).cloned()
     }
-}
-
-fn version(path: &Path) -> Option<Version> {
-    let metadata = std::fs::metadata(path).ok()?;
-    Some((metadata.modified().ok()?, metadata.len()))
 }
 
 fn read(path: &Path) -> Result<Users, TokenFileError> {

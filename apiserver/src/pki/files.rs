@@ -1,10 +1,21 @@
 //! Where pairs are kept: a directory, or nowhere.
 
+use std::fs::Metadata;
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::{Pair, PkiError};
+
+/// What tells that a file has changed: when it was written, and its size.
+pub(crate) type Version = (SystemTime, u64);
+
+/// The version of a file; `None` for one that is not there, or can't be looked at.
+pub(crate) fn version(metadata: std::io::Result<Metadata>) -> Option<Version> {
+    let metadata = metadata.ok()?;
+    Some((metadata.modified().ok()?, metadata.len()))
+}
 
 /// The place where pairs are kept.
 pub(super) struct Keep(Option<PathBuf>);

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
@@ -48,9 +48,6 @@ pub(crate) struct Sources {
     pub(crate) tls: TlsOptions,
     pub(crate) client_authorities: Option<PathBuf>,
 }
-
-/// What tells that a file has changed.
-type Version = Option<(SystemTime, u64)>;
 
 // === impl Shown ===
 
@@ -216,13 +213,12 @@ impl Sources {
         }
     }
 
-    async fn versions(&self) -> Vec<Version> {
+    async fn versions(&self) -> Vec<Option<files::Version>> {
         let pairs = self.tls.certificate.iter().flat_map(|(certificate, key)| [certificate, key]);
         let named = self.tls.named.iter().flat_map(|named| [&named.certificate, &named.key]);
         let mut versions = Vec::new();
         for path in pairs.chain(named).chain(&self.client_authorities) {
-            let known = tokio::fs::metadata(path).await.ok();
-            versions.push(known.and_then(|known| Some((known.modified().ok()?, known.len()))));
+            versions.push(files::version(tokio::fs::metadata(path).await));
         }
         versions
     }
