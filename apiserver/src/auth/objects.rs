@@ -61,7 +61,11 @@ pub(crate) mod tests {
                 machinery::meta::get_str(value, &["metadata", name]).unwrap_or_default()
             };
             let object = ObjectKey::new(cluster.clone(), text("namespace"), text("name"));
-            let key = Key::new(&GroupResource::new("", plural), &object);
+            self.put_at(Key::new(&GroupResource::new("", plural), &object), value);
+        }
+
+        /// Puts an object at a key.
+        pub(crate) fn put_at(&mut self, key: Key, value: &Value) {
             let json = store::object::encode(value);
             let object = Object::new(key.clone(), &json, Revision(1), 0, Origin::Stored).unwrap();
             self.0.insert(key, Arc::new(object));

@@ -1,42 +1,27 @@
 //! SyncTargets as records, and agents that rest on them.
 
 use serde_json::json;
-use store::Revision;
-use store::cache::Origin;
 
 use super::*;
+use crate::auth::objects::tests::Fixed;
 use crate::auth::{Agent, Credential};
 
 fn cluster(name: &str) -> ClusterName {
     ClusterName::parse(name).unwrap()
 }
 
-/// Objects by key.
-#[derive(Debug, Default)]
-struct Records(std::collections::HashMap<Key, std::sync::Arc<Object>>);
-
-impl Objects for Records {
-    fn object(&self, key: &Key) -> Option<std::sync::Arc<Object>> {
-        self.0.get(key).cloned()
-    }
+/// Puts an object at a key, named as that says.
+fn put(records: &mut Fixed, key: Key, mut value: Value) {
+    value["metadata"]["name"] = json!(key.object().name.to_string());
+    records.put_at(key, &value);
 }
 
-impl Records {
-    fn put(&mut self, key: Key, mut value: Value) {
-        let object = key.object();
-        value["metadata"]["name"] = json!(object.name.to_string());
-        let bytes = store::object::encode(&value);
-        let object = Object::new(key.clone(), &bytes, Revision(1), 0, Origin::Stored).unwrap();
-        self.0.insert(key, std::sync::Arc::new(object));
-    }
-
-    /// With the SyncTarget `east` in `infra`.
-    fn with(spec: &Value, status: &Value) -> Self {
-        let mut records = Self::default();
-        let target = json!({"metadata": {"uid": "u1"}, "spec": spec, "status": status});
-        records.put(key(&cluster("infra"), "east"), target);
-        records
-    }
+/// With the SyncTarget `east` in `infra`.
+fn with(spec: &Value, status: &Value) -> Fixed {
+    let mut records = Fixed::default();
+    let target = json!({"metadata": {"uid": "u1"}, "spec": spec, "status": status});
+    put(&mut records, key(&cluster("infra"), "east"), target);
+    records
 }
 
 fn agent(uid: &str, not_before: &str) -> Agent {
@@ -48,7 +33,7 @@ fn agent(uid: &str, not_before: &str) -> Agent {
 #[test]
 fn agents_rest_on_their_target() {
     let check = |status: Value, uid: &str, not_before: &str, expect: bool| {
-        let records = Records::with(&json!({}), &status);
+        let records = with(&json!({}), &status);
         let found = agent(uid, not_before).target(&records).is_some();
         assert_eq!(found, expect, "{status} {uid} {not_before}");
     };
@@ -62,25 +47,25 @@ fn agents_rest_on_their_target() {
     check(revoked("2026-01-01T01:00:00+01:00"), "u1", "2026-01-01T00:00:00Z", true);
     // What can't be understood lets nobody in.
     check(revoked("tomorrow"), "u1", "2026-01-01T00:00:00Z", false);
-    let nobody = Records::default();
+    let nobody = Fixed::default();
     assert!(agent("u1", "2026-01-01T00:00:00Z").target(&nobody).is_none());
 }
 
 #[test]
 fn a_type_of_a_logical_cluster_s_own_makes_no_agents() {
-    let mut records = Records::with(&json!({}), &json!({}));
+    let mut records = with(&json!({}), &json!({}));
     let own = ObjectKey::new(cluster("infra"), "", "synctargets.workload.kcp.io");
-    records.put(Key::new(&definitions(), &own), json!({"metadata": {"uid": "u2"}}));
+    put(&mut records, Key::new(&definitions(), &own), json!({"metadata": {"uid": "u2"}}));
     assert!(agent("u1", "2026-01-01T00:00:00Z").target(&records).is_none());
 }
 
 #[test]
 fn whom_it_serves() {
     let check = |spec: Value, expect: &[&str]| {
-        let mut records = Records::with(&spec, &json!({}));
+        let mut records = with(&spec, &json!({}));
         for (name, stage) in [("a", "prod"), ("b", "test")] {
             let labels = json!({"metadata": {"labels": {"stage": stage}}});
-            records.put(record::key(&cluster(name)), labels);
+            put(&mut records, record::key(&cluster(name)), labels);
         }
         let target = find(&records, &cluster("infra"), "east").unwrap();
         let served = |name: &&str| target.serves(&records, &cluster(name));
