@@ -19,6 +19,12 @@ pub(crate) use client::{CLIENT_SIGNER, judge as judge_client};
 pub(crate) use old::is_old;
 pub(crate) use request::Request;
 
+/// The group of requests.
+pub(crate) const GROUP: &str = "certificates.k8s.io";
+
+/// The resource of requests.
+pub(crate) const REQUESTS: &str = "certificatesigningrequests";
+
 /// The condition of a request that was allowed.
 pub(crate) const APPROVED: &str = "Approved";
 

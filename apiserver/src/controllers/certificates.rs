@@ -23,8 +23,8 @@ use super::context;
 use super::queue::Queue;
 use crate::auth::targets::{self, SyncTarget, sync_targets};
 use crate::certificates::{
-    APPROVED, CLIENT_SIGNER, DENIED, FAILED, Leaf, has_condition, is_old, judge_agent,
-    judge_client, signer_of,
+    APPROVED, CLIENT_SIGNER, DENIED, FAILED, GROUP, Leaf, REQUESTS, has_condition, is_old,
+    judge_agent, judge_client, signer_of,
 };
 use crate::pki::ClientIssuer;
 use crate::registry::{ClusterScope, DeleteOptions, Error, Reason, Registry, Target};
@@ -48,7 +48,7 @@ pub(super) async fn run(
 }
 
 fn requests() -> GroupResource {
-    GroupResource::new("certificates.k8s.io", "certificatesigningrequests")
+    GroupResource::new(GROUP, REQUESTS)
 }
 
 async fn follow(registry: &Registry, issuer: &ClientIssuer) {

@@ -23,7 +23,6 @@ use store::cache::Object;
 
 use super::managed::MANAGED_FIELDS;
 use super::scale::SCALE;
-use crate::auth::authz::Attributes;
 use crate::auth::rights::Right;
 use crate::auth::targets::is_sync_targets;
 use crate::auth::{Agent, operator};
@@ -35,18 +34,6 @@ pub(super) use reach::Reach;
 /// Holds what somebody last applied, whole.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The attributes of a request for a target.
-fn attributes<'a>(target: &'a Target, verb: &'a str) -> Attributes<'a> {
-    Attributes::Resource {
-        verb,
-        group: &target.resource.group,
-        resource: &target.resource.plural,
-        name: &target.name,
-        subresource: &target.subresource,
-        namespace: &target.namespace,
-    }
-}
-
 impl Registry {
     /// The agent that asks, and its right; `None` where the caller's rights come from elsewhere.
     pub(super) fn agent_right<'c>(
@@ -56,7 +43,7 @@ impl Registry {
         verb: &str,
     ) -> Option<(&'c Arc<Agent>, Right)> {
         let agent = ctx.user.agent.as_ref()?;
-        let asked = attributes(target, verb);
+        let asked = target.attributes(verb);
         let right = self.authorizer.right_of_agent(agent, &target.cluster, &asked);
         (agent.is_certified() || right != Right::None).then_some((agent, right))
     }
@@ -193,7 +180,7 @@ impl Registry {
         if ctx.inside || !operator::is_operator(&ctx.user) {
             return Ok(());
         }
-        let asked = attributes(target, "patch");
+        let asked = target.attributes("patch");
         if operator::right(&target.cluster, &asked) != operator::Right::Marks
             || self.authorizer.by_roles(&ctx.user, &target.cluster, &asked).is_allowed()
             || unmarked(old) == unmarked(new)

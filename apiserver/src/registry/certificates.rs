@@ -1,20 +1,19 @@
 //! Who may decide about requests for certificates, and those that need no decision.
 
 use contract::AGENT_SIGNER;
-use machinery::GroupResource;
-use machinery::meta::{get, get_str, set};
+use machinery::meta::{get, set};
 use serde_json::{Value, json};
 
 use crate::auth::MASTERS;
 use crate::auth::authz::Attributes;
 use crate::auth::rights::Right;
-use crate::certificates::{APPROVED, CLIENT_SIGNER, Request, request_of, signer_of};
+use crate::certificates::{
+    APPROVED, CLIENT_SIGNER, GROUP, REQUESTS, Request, request_of, signer_of,
+};
 use crate::registry::{Context, Error, Registry, Target};
 
-const GROUP: &str = "certificates.k8s.io";
-
 fn is_requests(target: &Target) -> bool {
-    *target.resource.group == *GROUP && &*target.resource.plural == "certificatesigningrequests"
+    *target.resource.group == *GROUP && *target.resource.plural == *REQUESTS
 }
 
 impl Registry {
@@ -33,17 +32,13 @@ impl Registry {
         if !is_requests(target) || ctx.inside {
             return Ok(());
         }
-        let refused = |why: &str| {
-            let name = get_str(new, &["metadata", "name"]).unwrap_or_default();
-            Error::forbidden(&GroupResource::new(GROUP, &target.resource.plural), name, why)
-        };
         let Some(old) = old else {
             let groups = || Request::parse(&request_of(new)?).map(|request| request.groups);
             let masters = signer_of(new) == CLIENT_SIGNER
                 && groups().is_ok_and(|groups| groups.iter().any(|group| group == MASTERS));
             let why =
                 format!("use of {CLIENT_SIGNER} signer with system:masters group is not allowed");
-            return if masters { Err(refused(&why)) } else { Ok(()) };
+            return if masters { Err(target.forbidden(new, &why)) } else { Ok(()) };
         };
         let same = |field: &str| get(old, &["status", field]) == get(new, &["status", field]);
         let verb = match &*target.subresource {
@@ -56,7 +51,8 @@ impl Registry {
             return Ok(());
         }
         let signer = machinery::field::go_quote(signer);
-        Err(refused(&format!("user not permitted to {verb} requests with signerName {signer}")))
+        let why = format!("user not permitted to {verb} requests with signerName {signer}");
+        Err(target.forbidden(new, &why))
     }
 
     /// Whether the caller has a verb on a signer, or on all of its domain.

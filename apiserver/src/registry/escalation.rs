@@ -6,8 +6,8 @@
 
 use std::sync::LazyLock;
 
+use machinery::ClusterName;
 use machinery::meta::{get, get_str, remove, set};
-use machinery::{ClusterName, GroupResource};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -64,14 +64,7 @@ impl Registry {
         old: Option<&Value>,
         new: &Value,
     ) -> Result<(), Error> {
-        let escalates = Attributes::Resource {
-            verb: "escalate",
-            group: GROUP,
-            resource: &target.resource.plural,
-            name: &target.name,
-            subresource: "",
-            namespace: &target.namespace,
-        };
+        let escalates = target.attributes("escalate");
         if self.authorizer.authorize(&ctx.user, &target.cluster, &escalates).is_allowed() {
             return Ok(());
         }
@@ -82,7 +75,7 @@ impl Registry {
             let (held, _) = self.authorizer.rules(&ctx.user, &target.cluster, "");
             if !uncovered(held.iter().flat_map(rbac::all), EVERYTHING.iter()).is_empty() {
                 let why = "must have cluster-admin privileges to use the aggregationRule";
-                return Err(forbidden(target, new, why));
+                return Err(target.forbidden(new, why));
             }
         }
         Ok(())
@@ -144,7 +137,7 @@ impl Registry {
         if !unresolved.is_empty() {
             why = format!("{why}; resolution errors: [{}]", unresolved.text(RoleKind::plural));
         }
-        Err(forbidden(target, new, &why))
+        Err(target.forbidden(new, &why))
     }
 }
 
@@ -158,12 +151,6 @@ fn told(missing: Vec<String>) -> String {
         lines.push(format!("and {more} more"));
     }
     lines.join("\n")
-}
-
-fn forbidden(target: &Target, object: &Value, why: &str) -> Error {
-    let name = get_str(object, &["metadata", "name"]).unwrap_or_default();
-    let resource = GroupResource::new(GROUP, &target.resource.plural);
-    Error::forbidden(&resource, name, why)
 }
 
 /// Whether a role takes its rules from others.

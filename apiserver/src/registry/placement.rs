@@ -20,7 +20,7 @@ use machinery::{ClusterName, FieldError, FieldPath};
 use serde_json::Value;
 
 use crate::auth::authz::Attributes;
-use crate::auth::targets::{is_sync_targets, sync_targets};
+use crate::auth::targets::is_sync_targets;
 use crate::auth::{MASTERS, operator};
 use crate::registry::{ClusterScope, Context, Error, Registry, Target};
 
@@ -68,14 +68,12 @@ impl Registry {
         for (verb, name) in changed {
             let asked = on_target(verb, name);
             if !self.authorizer.authorize(user, &target.cluster, &asked).is_allowed() {
-                let resource = Self::group_resource(&target.resource);
                 let why = format!(
                     "{}: what says where objects run needs the verb {verb:?} on the SyncTarget \
                      {name:?}",
                     asked.refusal(user)
                 );
-                let object = get_str(new, &["metadata", "name"]).unwrap_or_default();
-                return Err(Error::forbidden(&resource, object, &why));
+                return Err(target.forbidden(new, &why));
             }
         }
         if of_targets { self.check_allowed(ctx, target, old, new) } else { Ok(()) }
@@ -121,8 +119,7 @@ impl Registry {
             };
             let why =
                 format!("to let it serve {place}, the right to create SyncTargets there is needed");
-            let object = get_str(new, &["metadata", "name"]).unwrap_or_default();
-            return Err(Error::forbidden(&sync_targets(), object, &why));
+            return Err(target.forbidden(new, &why));
         }
         Ok(())
     }

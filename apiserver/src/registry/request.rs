@@ -6,12 +6,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use jiff::Timestamp;
 use machinery::ClusterName;
+use machinery::meta::get_str;
 use machinery::selector::{FieldSelector, LabelSelector};
 use parking_lot::Mutex;
 use schema::crd::CustomType;
 use schema::resource::ResourceDef;
+use serde_json::Value;
 
+use crate::auth::authz::Attributes;
 use crate::auth::{MASTERS, UserInfo};
+use crate::registry::{Error, Registry};
 
 /// The annotation that tells the audit log of validations that failed, as upstream has it.
 const VALIDATION_FAILURE: &str = "validation.policy.admission.k8s.io/validation_failure";
@@ -267,5 +271,23 @@ impl Target {
             ClusterScope::One(cluster) => Some(cluster),
             ClusterScope::All => None,
         }
+    }
+
+    /// What an authorizer is asked of the target.
+    pub(super) fn attributes<'a>(&'a self, verb: &'a str) -> Attributes<'a> {
+        Attributes::Resource {
+            verb,
+            group: &self.resource.group,
+            resource: &self.resource.plural,
+            name: &self.name,
+            subresource: &self.subresource,
+            namespace: &self.namespace,
+        }
+    }
+
+    /// The refusal of an object that would be stored there.
+    pub(super) fn forbidden(&self, object: &Value, why: &str) -> Error {
+        let name = get_str(object, &["metadata", "name"]).unwrap_or_default();
+        Error::forbidden(&Registry::group_resource(&self.resource), name, why)
     }
 }

@@ -10,6 +10,7 @@ use contract::{
 
 use super::Agent;
 use crate::auth::authz::{Attributes, is_below};
+use crate::certificates;
 
 /// Where something is to be done, as an agent sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +56,7 @@ pub(crate) fn right(agent: &Agent, place: Place, asked: &Attributes<'_>) -> Righ
             let what = What { verb, subresource, name };
             match (group, resource) {
                 (WORKLOAD_GROUP, SYNC_TARGETS) => of_target(agent, place, &what),
-                ("certificates.k8s.io", "certificatesigningrequests") => of_request(place, &what),
+                (certificates::GROUP, certificates::REQUESTS) => of_request(place, &what),
                 ("coordination.k8s.io", "leases") if namespace == LEASE_NAMESPACE => {
                     of_lease(agent, place, &what)
                 }
@@ -84,8 +85,8 @@ pub(crate) fn right_to_begin(place: Place, asked: &Attributes<'_>) -> Right {
     match *asked {
         Attributes::Resource {
             verb,
-            group: "certificates.k8s.io",
-            resource: "certificatesigningrequests",
+            group: certificates::GROUP,
+            resource: certificates::REQUESTS,
             name,
             subresource,
             ..
