@@ -174,14 +174,7 @@ impl Cache {
     /// included, virtual objects left out.
     pub fn stored<const N: usize>(&self, prefixes: [&KeyPrefix; N]) -> [Vec<(Key, Slot)>; N] {
         let inner = self.inner.read();
-        prefixes.map(|prefix| {
-            let records = inner.state.records(prefix).into_iter();
-            let slots = records.map(|(key, _)| {
-                let slot = inner.state.slot(&key);
-                (key, slot)
-            });
-            slots.collect()
-        })
+        prefixes.map(|prefix| inner.state.stored(prefix))
     }
 
     /// The virtual object of `key`, whether or not a record hides it.

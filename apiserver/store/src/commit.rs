@@ -1,7 +1,7 @@
 //! What every backend does with a commit before it writes: check its form, hold its compares
 //! against the present state, and turn its operations into changes.
 
-use crate::{Change, CommitError, Expect, Key, Op, Record, Revision, Txn};
+use crate::{Change, CommitError, Key, Op, Record, Revision, Txn};
 
 /// The most bytes of keys and values that one commit writes: etcd's default limit for a request,
 /// less 64 KiB for what a request holds beside them, so that what one backend takes every backend
@@ -69,14 +69,7 @@ pub(crate) fn evaluate<E>(
             Some((_, record)) => record.clone(),
             None => present(&compare.key)?,
         };
-        let holds = match (compare.expect, &current) {
-            (Expect::Absent, found) => found.is_none(),
-            (Expect::Present, found) => found.is_some(),
-            (Expect::At(revision), found) => {
-                found.as_ref().is_some_and(|record| record.revision == revision)
-            }
-        };
-        if !holds {
+        if !compare.expect.holds(current.as_ref()) {
             let current = current.map(Box::new);
             return Ok(Err(CommitError::Conflict { key: compare.key, current }));
         }

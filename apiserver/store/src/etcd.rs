@@ -48,7 +48,7 @@ pub use self::import::import;
 use self::layout::Layout;
 use self::plan::{Outcome, Plan, Seen};
 use self::position::Position;
-use self::proto::KeyValue;
+use self::proto::{KeyValue, ResponseHeader};
 use crate::{
     CommitError, Identity, Key, Page, Range, ReadError, Record, Revision, Store, Txn, WatchMessage,
     commit,
@@ -237,7 +237,7 @@ impl Store for EtcdStore {
                 }
                 answer => answer?,
             };
-            let revision = revision_of(self.inner.client.check(answer.header)?)?;
+            let revision = answered_at(answer.header)?;
             match plan.outcome(answer)? {
                 Outcome::Done { changed } => {
                     if !changed {
@@ -354,10 +354,21 @@ fn revision_of(revision: i64) -> Result<Revision, Error> {
     revision.map_err(|_| Error::Garbled("a revision below zero".into()))
 }
 
-/// What etcd holds under the key of an object, or of its tombstone.
-fn record(key: Key, tombstone: bool, kv: KeyValue) -> Result<Record, Error> {
+/// A revision as etcd is told of it.
+fn wire(revision: Revision) -> i64 {
+    // No revision is ever so high: a compare with it fails, as it should.
+    i64::try_from(revision.0).unwrap_or(i64::MAX)
+}
+
+/// Where etcd stood when it answered.
+fn answered_at(header: Option<ResponseHeader>) -> Result<Revision, Error> {
+    revision_of(header.ok_or_else(Error::headless)?.revision)
+}
+
+/// What etcd holds of an object, under its key or that of its tombstone.
+fn record(key: Key, kv: KeyValue) -> Result<Record, Error> {
     let revision = revision_of(kv.mod_revision)?;
-    let (value, created) = if tombstone {
+    let (value, created) = if layout::is_tombstone(&kv.key) {
         // Without a value it was created where nothing was.
         let created = match <[u8; 8]>::try_from(kv.value.as_slice()) {
             Ok(created) => Revision(u64::from_be_bytes(created)),

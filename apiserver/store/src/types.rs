@@ -142,6 +142,19 @@ impl Revision {
     }
 }
 
+// === impl Expect ===
+
+impl Expect {
+    /// Whether it is true of a key that holds `found`.
+    pub(crate) fn holds(self, found: Option<&Record>) -> bool {
+        match self {
+            Self::Absent => found.is_none(),
+            Self::Present => found.is_some(),
+            Self::At(revision) => found.is_some_and(|record| record.revision == revision),
+        }
+    }
+}
+
 // === impl Change ===
 
 impl Change {

@@ -42,10 +42,10 @@ impl Cache {
                     error!(%after, what, "the store's watch cannot be relied on, reloading");
                     self.reload().await;
                 }
-                Err(ReadError::Unavailable(cause)) => {
-                    warn!(%after, %cause, "the store cannot be watched");
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    warn!(%after, error, "the store cannot be watched");
                 }
-                Err(error) => warn!(%after, %error, "the store cannot be watched"),
             }
             if self.revision() > after {
                 pause = Duration::ZERO;

@@ -54,6 +54,15 @@ struct Page {
 // === impl Slot ===
 
 impl Slot {
+    /// Where a record is.
+    fn of(record: &Arc<Object>) -> Self {
+        match record.origin {
+            Origin::Unreadable => Self::Unreadable,
+            _ if is_tombstone(record) => Self::Tombstone(record.revision),
+            _ => Self::Object(record.clone()),
+        }
+    }
+
     /// The object, if one is visible.
     pub fn object(self) -> Option<Arc<Object>> {
         match self {
@@ -129,9 +138,7 @@ impl State {
     /// What stands at `key` now.
     pub(super) fn slot(&self, key: &Key) -> Slot {
         match self.slots.get(key) {
-            Some(object) if object.origin == Origin::Unreadable => Slot::Unreadable,
-            Some(object) if is_tombstone(object) => Slot::Tombstone(object.revision),
-            Some(object) => Slot::Object(object.clone()),
+            Some(object) => Slot::of(object),
             None => self.overlay.object(Slice(&self.slots), key).map_or(Slot::Absent, Slot::Object),
         }
     }
@@ -186,6 +193,12 @@ impl State {
     pub(super) fn records(&self, prefix: &KeyPrefix) -> Vec<(Key, Revision)> {
         let slots = under(&self.slots, prefix, None);
         slots.map(|(key, object)| (key.clone(), object.revision)).collect()
+    }
+
+    /// What is stored under `prefix`, in order.
+    pub(super) fn stored(&self, prefix: &KeyPrefix) -> Vec<(Key, Slot)> {
+        let slots = under(&self.slots, prefix, None);
+        slots.map(|(key, object)| (key.clone(), Slot::of(object))).collect()
     }
 
     /// The next stored objects under `prefix`, without counting those that follow.

@@ -11,9 +11,9 @@
 //! [`Store::watch`]: crate::Store::watch
 
 use super::layout::{Layout, Place};
-use super::proto::{Event, EventType, KeyValue, WatchResponse};
-use super::record;
-use crate::{Change, Key, Record, Revision, WatchMessage};
+use super::proto::{Event, EventType, WatchResponse};
+use super::{Error, record, revision_of};
+use crate::{Change, Revision, WatchMessage};
 
 /// Puts a watch's answers together.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl Assembler {
 
     pub(super) fn take(&mut self, answer: WatchResponse) -> Result<Assembled, Ended> {
         if answer.compact_revision > 0 {
-            return Err(Ended::Compacted(unsigned(answer.compact_revision)?));
+            return Err(Ended::Compacted(revision_of(answer.compact_revision)?));
         }
         if answer.canceled {
             return Err(Ended::Cancelled(answer.cancel_reason));
@@ -74,7 +74,7 @@ impl Assembler {
         }
         if answer.events.is_empty() && !answer.fragment && !self.fragmented {
             let header = answer.header.map_or(0, |header| header.revision);
-            let revision = unsigned(header)?;
+            let revision = revision_of(header)?;
             if revision > self.reached {
                 self.reached = revision;
                 assembled.messages.push(WatchMessage::Progress(revision));
@@ -124,7 +124,7 @@ impl Assembler {
         let broken = |what: &str| Ended::Broken(what.to_owned());
         let Event { kind, kv, prev_kv } = event;
         let kv = kv.ok_or_else(|| broken("an event has no key"))?;
-        let revision = unsigned(kv.mod_revision)?;
+        let revision = revision_of(kv.mod_revision)?;
         if revision <= self.reached || revision < last {
             return Err(Ended::Broken(format!(
                 "a change of revision {revision} came after all up to {}",
@@ -144,7 +144,7 @@ impl Assembler {
         // Only what creates a key replaces nothing.
         let replaces = deleted || kv.version != 1;
         let previous = match prev_kv {
-            Some(kv) => Some(read(key.clone(), tombstone, kv)?),
+            Some(kv) => Some(record(key.clone(), kv)?),
             None if replaces => return Err(Ended::PreviousCompacted),
             None => None,
         };
@@ -172,19 +172,17 @@ fn add(changes: &mut Vec<Change>, change: Change) {
     }
 }
 
-fn read(key: Key, tombstone: bool, kv: KeyValue) -> Result<Record, Ended> {
-    record(key, tombstone, kv).map_err(|error| Ended::Broken(error.to_string()))
-}
-
 /// The revision in the value of the key that tells what was compacted to.
 pub(super) fn noted(value: &[u8]) -> Option<Revision> {
     std::str::from_utf8(value).ok()?.parse::<u64>().ok().map(Revision)
 }
 
-fn unsigned(revision: i64) -> Result<Revision, Ended> {
-    u64::try_from(revision)
-        .map(Revision)
-        .map_err(|_| Ended::Broken(format!("{revision} is no revision")))
+// === impl Ended ===
+
+impl From<Error> for Ended {
+    fn from(error: Error) -> Self {
+        Self::Broken(error.to_string())
+    }
 }
 
 #[cfg(test)]

@@ -22,6 +22,8 @@ use super::proto::{
     CompactionRequest, CompactionResponse, RangeRequest, RangeResponse, ResponseHeader,
     StatusRequest, StatusResponse, TxnRequest, TxnResponse,
 };
+use super::wire;
+use crate::Revision;
 
 /// How long an answer may take. etcd itself gives up on a request after about seven seconds.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -80,10 +82,10 @@ impl Client {
         Ok(answer)
     }
 
-    pub(super) async fn compact(&self, revision: i64) -> Result<(), Error> {
-        let request = CompactionRequest { revision };
+    pub(super) async fn compact(&self, revision: Revision) -> Result<(), Error> {
+        let request = CompactionRequest { revision: wire(revision) };
         let answer: CompactionResponse = self.write("/etcdserverpb.KV/Compact", &request).await?;
-        self.check(answer.header).map(|_| ())
+        self.check(answer.header)
     }
 
     pub(super) async fn status(&self) -> Result<StatusResponse, Error> {
@@ -104,9 +106,9 @@ impl Client {
         answer.unwrap_or_else(|_| Err(Error::Unanswered("no answer in time".into())))
     }
 
-    /// Holds an answer's cluster against the first one's, and gives its revision.
-    pub(super) fn check(&self, header: Option<ResponseHeader>) -> Result<i64, Error> {
-        let header = header.ok_or_else(|| Error::Garbled("an answer without a header".into()))?;
+    /// Holds an answer's cluster against the first one's.
+    pub(super) fn check(&self, header: Option<ResponseHeader>) -> Result<(), Error> {
+        let header = header.ok_or_else(Error::headless)?;
         let mut current = self.current.lock();
         if *current.cluster.get_or_insert(header.cluster_id) != header.cluster_id {
             // Not to be asked again.
@@ -114,7 +116,7 @@ impl Client {
             current.endpoint = (current.endpoint + 1) % self.endpoints.len().max(1);
             return Err(Error::OtherCluster);
         }
-        Ok(header.revision)
+        Ok(())
     }
 
     async fn read<T: Message + Default>(
@@ -122,17 +124,7 @@ impl Client {
         path: &'static str,
         request: &impl Message,
     ) -> Result<T, Error> {
-        // Each endpoint once, and the first once more: its connection may have been an old one.
-        let mut tries = self.endpoints.len() + 1;
-        loop {
-            tries -= 1;
-            match self.call(path, request).await {
-                Err(error) if error.is_local() && tries > 0 => {
-                    debug!(%error, path, "asking another endpoint");
-                }
-                done => return done,
-            }
-        }
+        self.ask(path, request, Error::is_local).await
     }
 
     async fn write<T: Message + Default>(
@@ -140,11 +132,22 @@ impl Client {
         path: &'static str,
         request: &impl Message,
     ) -> Result<T, Error> {
+        self.ask(path, request, Error::is_unsent).await
+    }
+
+    /// Calls, and calls again after errors that are such as to be tried again.
+    async fn ask<T: Message + Default>(
+        &self,
+        path: &'static str,
+        request: &impl Message,
+        again: impl Fn(&Error) -> bool,
+    ) -> Result<T, Error> {
+        // Each endpoint once, and the first once more: its connection may have been an old one.
         let mut tries = self.endpoints.len() + 1;
         loop {
             tries -= 1;
             match self.call(path, request).await {
-                Err(error @ Error::Unsent(_)) if tries > 0 => {
+                Err(error) if again(&error) && tries > 0 => {
                     debug!(%error, path, "asking another endpoint");
                 }
                 done => return done,

@@ -10,12 +10,12 @@ use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{debug, info, warn};
 
-use super::Inner;
 use super::error::Error;
+use super::layout::Span;
 use super::proto::{
-    Compare, CompareOperand, CompareResult, CompareTarget, PutRequest, RangeRequest, Request,
-    RequestOp, Response, TxnRequest,
+    Compare, CompareOperand, CompareResult, RangeRequest, RequestOp, Response, TxnRequest,
 };
+use super::{Inner, answered_at};
 use crate::Revision;
 
 /// What a replica saw when it last looked.
@@ -24,7 +24,7 @@ struct Look {
     /// How often the key had been written.
     version: i64,
     /// Where etcd stood.
-    revision: i64,
+    revision: Revision,
 }
 
 /// Compacts every `every`, until the store is closed.
@@ -50,59 +50,59 @@ async fn step(inner: &Inner, last: Look) -> Result<Look, Error> {
     let answer = inner.client.txn(&claim(inner, last)).await;
     let answer = match answer {
         // Only what is compacted gives space back, and it has room for no key.
-        Err(Error::NoSpace) if last.revision > 0 => {
-            inner.client.compact(last.revision).await.or_else(done_already)?;
+        Err(Error::NoSpace) if last.revision > Revision(0) => {
+            forget(inner, last.revision).await?;
             return Err(Error::NoSpace);
         }
         answer => answer?,
     };
-    let revision = inner.client.check(answer.header)?;
+    let revision = answered_at(answer.header)?;
     if !answer.succeeded {
         let found = answer.responses.into_iter().find_map(|op| match op.response {
             Some(Response::Range(range)) => range.kvs.into_iter().next(),
             _ => None,
         });
-        debug!(revision, "another replica compacts");
+        debug!(%revision, "another replica compacts");
         return Ok(Look { version: found.map_or(0, |kv| kv.version), revision });
     }
-    if last.revision > 0 {
-        inner.client.compact(last.revision).await.or_else(done_already)?;
-        inner.position.forgotten(Revision(last.revision.unsigned_abs()));
-        info!(revision = last.revision, "history is compacted");
+    if last.revision > Revision(0) {
+        forget(inner, last.revision).await?;
+        info!(revision = %last.revision, "history is compacted");
     }
     Ok(Look { version: last.version + 1, revision })
 }
 
 fn claim(inner: &Inner, last: Look) -> TxnRequest {
     let key = inner.layout.compacted();
-    let unchanged = Compare {
-        result: CompareResult::Equal.into(),
-        target: CompareTarget::Version.into(),
-        key: key.clone(),
-        operand: Some(CompareOperand::Version(last.version)),
-        ..Compare::default()
-    };
-    let read = RangeRequest { key: key.clone(), ..RangeRequest::default() };
-    let put = PutRequest { key, value: last.revision.to_string().into() };
+    let version = CompareOperand::Version(last.version);
+    let unchanged = Compare::new(Span::one(key.clone()), CompareResult::Equal, version);
+    let read = RangeRequest { key, ..RangeRequest::default() };
     TxnRequest {
         compare: vec![unchanged],
-        success: vec![RequestOp { request: Some(Request::Put(put)) }],
-        failure: vec![RequestOp { request: Some(Request::Range(read)) }],
+        success: vec![note(inner, last.revision)],
+        failure: vec![RequestOp::range(read)],
     }
+}
+
+/// Tells the replicas, those that start later included, what was compacted to.
+fn note(inner: &Inner, revision: Revision) -> RequestOp {
+    RequestOp::put(inner.layout.compacted(), revision.to_string().into())
 }
 
 /// Compacts to `revision`, and tells the other replicas.
 pub(super) async fn compact(inner: &Inner, revision: Revision) -> Result<(), Error> {
-    let wire = i64::try_from(revision.0).unwrap_or(i64::MAX);
-    inner.client.compact(wire).await.or_else(done_already)?;
-    inner.position.forgotten(revision);
-    let put = PutRequest { key: inner.layout.compacted(), value: wire.to_string().into() };
-    let success = vec![RequestOp { request: Some(Request::Put(put)) }];
+    forget(inner, revision).await?;
+    let success = vec![note(inner, revision)];
     let request = TxnRequest { success, ..TxnRequest::default() };
     inner.client.txn(&request).await.map(|_| ())
 }
 
-/// Somebody else may have compacted further.
-fn done_already(error: Error) -> Result<(), Error> {
-    if error.is_compacted() { Ok(()) } else { Err(error) }
+/// Compacts to `revision`, unless somebody else has compacted further.
+async fn forget(inner: &Inner, revision: Revision) -> Result<(), Error> {
+    match inner.client.compact(revision).await {
+        Err(error) if !error.is_compacted() => return Err(error),
+        _ => {}
+    }
+    inner.position.forgotten(revision);
+    Ok(())
 }

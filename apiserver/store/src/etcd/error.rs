@@ -50,6 +50,16 @@ impl Error {
         Self::Status { code, message }
     }
 
+    /// An answer that does not say where it comes from.
+    pub(super) fn headless() -> Self {
+        Self::Garbled("an answer without a header".into())
+    }
+
+    /// Whether the call did nothing, for certain.
+    pub(super) fn is_unsent(&self) -> bool {
+        matches!(self, Self::Unsent(_))
+    }
+
     /// Whether another endpoint may do better.
     pub(super) fn is_local(&self) -> bool {
         match self {

@@ -4,13 +4,13 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::assemble::noted;
 use super::layout::{Layout, Span};
 use super::proto::{
-    Compare, CompareOperand, CompareResult, CompareTarget, PutRequest, RangeRequest, Request,
-    RequestOp, Response, TxnRequest, TxnResponse,
+    Compare, CompareOperand, CompareResult, RangeRequest, RequestOp, Response, TxnRequest,
+    TxnResponse,
 };
 use super::{Client, OpenError};
-use crate::etcd::assemble::noted;
 use crate::{Identity, Revision};
 
 /// The major version of the layout: what has another one is not opened.
@@ -58,10 +58,9 @@ pub(super) async fn read(client: &Client, layout: &Layout) -> Result<Found, Open
 
 /// Puts the identity if there is nothing of a store yet, and else tells what there is.
 fn making(layout: &Layout, identity: &Identity) -> Result<TxnRequest, OpenError> {
-    let put = PutRequest { key: layout.identity(), value: encode(identity)? };
     Ok(TxnRequest {
         compare: nothing(layout),
-        success: vec![RequestOp { request: Some(Request::Put(put)) }],
+        success: vec![RequestOp::put(layout.identity(), encode(identity)?)],
         failure: reads(layout),
     })
 }
@@ -69,7 +68,8 @@ fn making(layout: &Layout, identity: &Identity) -> Result<TxnRequest, OpenError>
 /// The conditions that there is nothing of a store.
 pub(super) fn nothing(layout: &Layout) -> Vec<Compare> {
     let spans = [Span::one(layout.identity()), Span::one(layout.import()), layout.registry()];
-    spans.into_iter().map(absent).collect()
+    let absent = |span| Compare::new(span, CompareResult::Equal, CompareOperand::ModRevision(0));
+    spans.map(absent).into()
 }
 
 /// What [`found`] reads.
@@ -77,7 +77,7 @@ fn reads(layout: &Layout) -> Vec<RequestOp> {
     let read = |span: Span, keys_only| {
         let Span { start: key, end: range_end } = span;
         let range = RangeRequest { key, range_end, limit: 1, keys_only, ..RangeRequest::default() };
-        RequestOp { request: Some(Request::Range(range)) }
+        RequestOp::range(range)
     };
     vec![
         read(Span::one(layout.identity()), false),
@@ -113,17 +113,6 @@ fn found(answer: TxnResponse) -> Result<Found, OpenError> {
         born: Revision(identity.create_revision.unsigned_abs()),
         compacted: compacted.first().and_then(|kv| noted(&kv.value)),
     })
-}
-
-/// The condition that nothing is in a range.
-fn absent(span: Span) -> Compare {
-    Compare {
-        result: CompareResult::Equal.into(),
-        target: CompareTarget::Mod.into(),
-        key: span.start,
-        operand: Some(CompareOperand::ModRevision(0)),
-        range_end: span.end,
-    }
 }
 
 /// The value of the identity's key.

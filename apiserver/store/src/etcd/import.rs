@@ -15,15 +15,11 @@ use uuid::Uuid;
 use super::client::Client;
 use super::identity::{encode, nothing};
 use super::layout::{Layout, Span};
-use super::proto::{
-    Compare, CompareOperand, CompareResult, CompareTarget, DeleteRangeRequest, PutRequest, Request,
-    RequestOp, TxnRequest,
-};
-use super::{Error, EtcdOptions, OpenError};
-use crate::transfer::StreamError;
-use crate::transfer::Summary;
+use super::proto::{Compare, CompareOperand, CompareResult, RequestOp, TxnRequest};
+use super::{Error, EtcdOptions, OpenError, answered_at};
 use crate::transfer::stream::Stream;
-use crate::{MAX_COMMIT_BYTES, Record};
+use crate::transfer::{StreamError, Summary};
+use crate::{MAX_COMMIT_BYTES, Record, Revision};
 
 /// Records of one transaction, within etcd's default of 128 operations.
 const RECORDS: usize = 100;
@@ -96,7 +92,7 @@ impl Import<'_> {
     async fn begin(&self) -> Result<(), ImportError> {
         let request = TxnRequest {
             compare: nothing(&self.layout),
-            success: vec![put(self.layout.import(), self.token.clone())],
+            success: vec![RequestOp::put(self.layout.import(), self.token.clone())],
             failure: Vec::new(),
         };
         let answer = self.client.txn(&request).await.map_err(write)?;
@@ -106,7 +102,7 @@ impl Import<'_> {
     async fn fill(&self, stream: &mut Stream<impl Read>) -> Result<(), ImportError> {
         let mut ops = Vec::with_capacity(RECORDS);
         let mut bytes = 0;
-        let mut reached = 0;
+        let mut reached = Revision::default();
         while let Some(Record { key, value, .. }) = stream.next_record()? {
             let size = key.as_bytes().len() + value.len();
             if size > MAX_COMMIT_BYTES {
@@ -119,9 +115,9 @@ impl Import<'_> {
             bytes += size;
             // A tombstone is created anew, as all records are.
             ops.push(if value.is_empty() {
-                put(self.layout.tombstone(&key), Bytes::new())
+                RequestOp::put(self.layout.tombstone(&key), Bytes::new())
             } else {
-                put(self.layout.object(&key), value)
+                RequestOp::put(self.layout.object(&key), value)
             });
         }
         if !ops.is_empty() {
@@ -130,46 +126,32 @@ impl Import<'_> {
         // Nobody is to see how the store came about.
         let identity = encode(&stream.identity())?;
         self.write(vec![
-            delete(Span::one(self.layout.import())),
-            put(self.layout.compacted(), reached.to_string().into()),
-            put(self.layout.identity(), identity),
+            RequestOp::delete(Span::one(self.layout.import())),
+            RequestOp::put(self.layout.compacted(), reached.to_string().into()),
+            RequestOp::put(self.layout.identity(), identity),
         ])
         .await
         .map(|_| ())
     }
 
     /// Writes, as long as the store is this import's, and gives the revision.
-    async fn write(&self, ops: Vec<RequestOp>) -> Result<i64, ImportError> {
-        let ours = Compare {
-            result: CompareResult::Equal.into(),
-            target: CompareTarget::Value.into(),
-            key: self.layout.import(),
-            operand: Some(CompareOperand::Value(self.token.clone())),
-            range_end: Bytes::new(),
-        };
+    async fn write(&self, ops: Vec<RequestOp>) -> Result<Revision, ImportError> {
+        let token = CompareOperand::Value(self.token.clone());
+        let ours = Compare::new(Span::one(self.layout.import()), CompareResult::Equal, token);
         let request = TxnRequest { compare: vec![ours], success: ops, failure: Vec::new() };
         let answer = self.client.txn(&request).await.map_err(write)?;
         if !answer.succeeded {
             return Err(ImportError::Disturbed);
         }
-        self.client.check(answer.header).map_err(write)
+        answered_at(answer.header).map_err(write)
     }
 
     async fn undo(&self) {
-        let ops = vec![delete(self.layout.registry()), delete(Span::one(self.layout.import()))];
-        if let Err(error) = self.write(ops).await {
+        let begun = [self.layout.registry(), Span::one(self.layout.import())];
+        if let Err(error) = self.write(begun.map(RequestOp::delete).into()).await {
             warn!(%error, "what was imported cannot be removed");
         }
     }
-}
-
-fn put(key: Bytes, value: Bytes) -> RequestOp {
-    RequestOp { request: Some(Request::Put(PutRequest { key, value })) }
-}
-
-fn delete(span: Span) -> RequestOp {
-    let Span { start: key, end: range_end } = span;
-    RequestOp { request: Some(Request::DeleteRange(DeleteRangeRequest { key, range_end })) }
 }
 
 fn write(error: Error) -> ImportError {

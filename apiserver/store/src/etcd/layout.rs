@@ -135,12 +135,9 @@ impl Layout {
             let compacted = raw == self.compacted().as_ref();
             return if compacted { Place::Compacted } else { Place::Other };
         };
-        let (text, tombstone) = match text.strip_suffix(&[0]) {
-            Some(text) => (text, true),
-            None => (text, false),
-        };
-        let Some(key) = unescaped(text).and_then(Key::parse) else { return Place::Other };
-        if tombstone { Place::Tombstone(key) } else { Place::Object(key) }
+        let object = text.strip_suffix(&[0]).unwrap_or(text);
+        let Some(key) = unescaped(object).and_then(Key::parse) else { return Place::Other };
+        if is_tombstone(text) { Place::Tombstone(key) } else { Place::Object(key) }
     }
 }
 
@@ -169,6 +166,11 @@ impl Span {
     pub(super) fn is_empty(&self) -> bool {
         self.start >= self.end
     }
+}
+
+/// Whether a key of an object or of its tombstone is the latter: no other has a zero byte at its end.
+pub(super) fn is_tombstone(raw: &[u8]) -> bool {
+    raw.last() == Some(&0)
 }
 
 /// Of its own memory, unlike the message that it came in.

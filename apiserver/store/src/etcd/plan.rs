@@ -14,11 +14,11 @@ use bytes::Bytes;
 
 use super::layout::{Layout, Span};
 use super::proto::{
-    Compare, CompareOperand, CompareResult, CompareTarget, DeleteRangeRequest, KeyValue,
-    PutRequest, RangeRequest, Request, RequestOp, Response, TxnRequest, TxnResponse,
+    Compare, CompareOperand, CompareResult, RangeRequest, RequestOp, Response, TxnRequest,
+    TxnResponse,
 };
-use super::{Error, record};
-use crate::{CommitError, Expect, Key, Op, Record, Revision, Txn};
+use super::{Error, record, wire};
+use crate::{CommitError, Expect, Key, Op, Record, Txn};
 
 /// What keys held when etcd refused a plan.
 #[derive(Debug, Default)]
@@ -76,8 +76,7 @@ impl Plan {
         }
         let tell = |key: &Key| {
             let Span { start, end } = layout.both(key);
-            let range = RangeRequest { key: start, range_end: end, ..RangeRequest::default() };
-            RequestOp { request: Some(Request::Range(range)) }
+            RequestOp::range(RangeRequest { key: start, range_end: end, ..RangeRequest::default() })
         };
         plan.request.failure = plan.asked.iter().map(tell).collect();
         plan
@@ -132,29 +131,21 @@ impl Plan {
         result: CompareResult,
         revision: i64,
     ) {
-        let Span { start: key, end: range_end } = match target {
+        let span = match target {
             Target::Object => Span::one(layout.object(key)),
             Target::Tombstone => Span::one(layout.tombstone(key)),
             Target::Either => layout.both(key),
         };
-        self.request.compare.push(Compare {
-            result: result.into(),
-            target: CompareTarget::Mod.into(),
-            key,
-            operand: Some(CompareOperand::ModRevision(revision)),
-            range_end,
-        });
+        let operand = CompareOperand::ModRevision(revision);
+        self.request.compare.push(Compare::new(span, result, operand));
     }
 
     fn put(&mut self, key: Bytes, value: Bytes) {
-        let put = Request::Put(PutRequest { key, value });
-        self.request.success.push(RequestOp { request: Some(put) });
+        self.request.success.push(RequestOp::put(key, value));
     }
 
     fn delete(&mut self, span: Span) {
-        let Span { start: key, end: range_end } = span;
-        let delete = Request::DeleteRange(DeleteRangeRequest { key, range_end });
-        self.request.success.push(RequestOp { request: Some(delete) });
+        self.request.success.push(RequestOp::delete(span));
     }
 
     fn ask(&mut self, key: &Key) {
@@ -184,7 +175,7 @@ impl Plan {
                 return Err(Error::Garbled("a range has no answer".into()));
             };
             let found = range.kvs.into_iter().next();
-            let found = found.map(|kv| as_record(&key, kv)).transpose()?;
+            let found = found.map(|kv| record(key.clone(), kv)).transpose()?;
             seen.insert(key, found);
         }
         Ok(Outcome::Refused(Seen(seen)))
@@ -210,12 +201,7 @@ impl Seen {
     pub(super) fn conflict(&self, txn: &Txn) -> Option<CommitError> {
         txn.compares.iter().find_map(|compare| {
             let current = self.get(&compare.key);
-            let holds = match compare.expect {
-                Expect::Absent => current.is_none(),
-                Expect::Present => current.is_some(),
-                Expect::At(revision) => current.is_some_and(|found| found.revision == revision),
-            };
-            (!holds).then(|| CommitError::Conflict {
+            (!compare.expect.holds(current)).then(|| CommitError::Conflict {
                 key: compare.key.clone(),
                 current: current.cloned().map(Box::new),
             })
@@ -233,21 +219,13 @@ fn may_replace_tombstone(txn: &Txn, seen: &Seen, key: &Key) -> bool {
     !txn.compares.iter().any(|compare| compare.key == *key && excluded(compare))
 }
 
-fn wire(revision: Revision) -> i64 {
-    // No revision is ever so high: a compare with it fails, as it should.
-    i64::try_from(revision.0).unwrap_or(i64::MAX)
-}
-
-/// What etcd holds under the key of an object or of its tombstone.
-fn as_record(key: &Key, kv: KeyValue) -> Result<Record, Error> {
-    let tombstone = kv.key.last() == Some(&0);
-    record(key.clone(), tombstone, kv)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::proto::{DeleteRangeResponse, PutResponse, RangeResponse, ResponseOp};
+    use super::super::proto::{
+        DeleteRangeResponse, KeyValue, PutResponse, RangeResponse, Request, ResponseOp,
+    };
     use super::*;
+    use crate::Revision;
 
     fn key(name: &str) -> Key {
         Key::parse(format!("core/{name}/root/ns/x").into()).unwrap()

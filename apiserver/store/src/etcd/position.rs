@@ -8,6 +8,7 @@ use futures::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use super::answered_at;
 use super::client::Client;
 use super::error::Error;
 use super::layout::Layout;
@@ -65,10 +66,7 @@ impl Position {
             let key = position.key.clone();
             let request = RangeRequest { key, keys_only: true, ..RangeRequest::default() };
             let answer = position.client.range(&request).await?;
-            let revision = position.client.check(answer.header)?;
-            u64::try_from(revision)
-                .map(Revision)
-                .map_err(|_| Arc::new(Error::Garbled("a revision below zero".into())))
+            Ok(answered_at(answer.header)?)
         };
         asking.boxed().shared()
     }

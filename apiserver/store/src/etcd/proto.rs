@@ -5,6 +5,8 @@
 
 use bytes::Bytes;
 
+use super::layout::Span;
+
 /// What every answer begins with.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub(super) struct ResponseHeader {
@@ -270,4 +272,37 @@ pub(super) struct Event {
 pub(super) enum EventType {
     Put = 0,
     Delete = 1,
+}
+
+// === impl Compare ===
+
+impl Compare {
+    /// The condition that what the operand names is so, for every key of `span`.
+    pub(super) fn new(span: Span, result: CompareResult, operand: CompareOperand) -> Self {
+        let target = match operand {
+            CompareOperand::Version(_) => CompareTarget::Version,
+            CompareOperand::ModRevision(_) => CompareTarget::Mod,
+            CompareOperand::Value(_) => CompareTarget::Value,
+        };
+        let Span { start: key, end: range_end } = span;
+        let (result, target) = (result.into(), target.into());
+        Self { result, target, key, operand: Some(operand), range_end }
+    }
+}
+
+// === impl RequestOp ===
+
+impl RequestOp {
+    pub(super) fn put(key: Bytes, value: Bytes) -> Self {
+        Self { request: Some(Request::Put(PutRequest { key, value })) }
+    }
+
+    pub(super) fn delete(span: Span) -> Self {
+        let Span { start: key, end: range_end } = span;
+        Self { request: Some(Request::DeleteRange(DeleteRangeRequest { key, range_end })) }
+    }
+
+    pub(super) fn range(range: RangeRequest) -> Self {
+        Self { request: Some(Request::Range(range)) }
+    }
 }

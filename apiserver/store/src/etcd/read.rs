@@ -2,7 +2,7 @@
 
 use super::layout::{Place, Span};
 use super::proto::{RangeRequest, RangeResponse};
-use super::{Error, Inner, record, revision_of};
+use super::{Error, Inner, answered_at, record, wire};
 use crate::{Key, Page, Range, Record, Revision};
 
 /// What one answer of etcd should hold, in bytes: few round trips, and little memory beside what is
@@ -21,7 +21,7 @@ pub(super) async fn one(inner: &Inner, key: &Key) -> Result<Option<Record>, Erro
     let request = RangeRequest { key: start, range_end, ..RangeRequest::default() };
     let answer = inner.client.range(&request).await?;
     let found = answer.kvs.into_iter().next();
-    found.map(|kv| record(key.clone(), kv.key.last() == Some(&0), kv)).transpose()
+    found.map(|kv| record(key.clone(), kv)).transpose()
 }
 
 /// A page of a range as it was at `at`, or is now.
@@ -51,18 +51,16 @@ pub(super) async fn page(
         let chunk = chunk(records, bytes).min(wanted);
         let answer = chunk_of(inner, &span, chunk, page.revision).await?;
         if page.revision == Revision(0) {
-            page.revision = revision_of(inner.client.check(answer.header)?)?;
+            page.revision = answered_at(answer.header)?;
         }
         let last = answer.kvs.last().map(|kv| kv.key.clone());
         for kv in answer.kvs {
             records += 1;
             bytes += kv.key.len() + kv.value.len();
-            let (key, tombstone) = match inner.layout.place(&kv.key) {
-                Place::Object(key) => (key, false),
-                Place::Tombstone(key) => (key, true),
-                Place::Compacted | Place::Other => continue,
-            };
-            page.records.push(record(key, tombstone, kv)?);
+            match inner.layout.place(&kv.key) {
+                Place::Object(key) | Place::Tombstone(key) => page.records.push(record(key, kv)?),
+                Place::Compacted | Place::Other => {}
+            }
         }
         let Some(last) = last.filter(|_| answer.more) else { return Ok(page) };
         if range.limit > 0 && page.records.len() >= range.limit {
@@ -84,7 +82,7 @@ async fn chunk_of(
         key: span.start.clone(),
         range_end: span.end.clone(),
         limit: i64::try_from(limit).unwrap_or(i64::MAX),
-        revision: i64::try_from(revision.0).unwrap_or(i64::MAX),
+        revision: wire(revision),
         ..RangeRequest::default()
     };
     inner.client.range(&request).await
@@ -101,7 +99,7 @@ fn chunk(records: usize, bytes: usize) -> usize {
 async fn present(inner: &Inner, span: Span) -> Result<Revision, Error> {
     let request = RangeRequest { key: span.start, keys_only: true, ..RangeRequest::default() };
     let answer = inner.client.range(&request).await?;
-    revision_of(inner.client.check(answer.header)?)
+    answered_at(answer.header)
 }
 
 #[cfg(test)]

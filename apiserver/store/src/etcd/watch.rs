@@ -12,9 +12,7 @@ use bytes::Bytes;
 use futures::{Stream, stream};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
-use tokio_util::sync::CancellationToken;
 
-use super::Inner;
 use super::assemble::{Assembler, Ended};
 use super::error::Error;
 use super::grpc::{Messages, decode, framed};
@@ -22,6 +20,7 @@ use super::layout::Span;
 use super::proto::{
     WatchAction, WatchCreateRequest, WatchProgressRequest, WatchRequest, WatchResponse,
 };
+use super::{Inner, wire};
 use crate::{ReadError, Revision, WatchMessage};
 
 /// How long a change that is on its way has before etcd is asked how far the watch has come: a
@@ -45,8 +44,6 @@ struct Follower {
     wanted: watch::Receiver<Revision>,
     /// When etcd is to be asked how far it has come, if the watch is not as far as is wanted.
     ask_at: Option<Instant>,
-    cancelled: CancellationToken,
-    ended: bool,
 }
 
 /// The changes after `after`, and those that the store has had by `present`, at least, at once.
@@ -59,7 +56,7 @@ pub(super) async fn follow(
     let create = WatchCreateRequest {
         key,
         range_end,
-        start_revision: i64::try_from(after.0).unwrap_or(i64::MAX).saturating_add(1),
+        start_revision: wire(after).saturating_add(1),
         progress_notify: true,
         prev_kv: true,
         fragment: true,
@@ -77,40 +74,26 @@ pub(super) async fn follow(
     let wanted = inner.position.wanted();
     let follower = Follower {
         assembler: Assembler::new(inner.layout.clone(), after),
-        cancelled: inner.tasks.cancellation().clone(),
         inner,
         messages,
         requests,
         ready,
         wanted,
         ask_at: None,
-        ended: false,
     };
-    Ok(stream::unfold(follower, |mut follower| async move {
+    Ok(stream::try_unfold(follower, |mut follower| async move {
         let message = follower.next().await?;
-        Some((message, follower))
+        Ok(Some((message, follower)))
     }))
 }
 
 // === impl Follower ===
 
 impl Follower {
-    async fn next(&mut self) -> Option<Result<WatchMessage, ReadError>> {
-        if self.ended {
-            return None;
-        }
-        match self.advance().await {
-            Ok(message) => Some(Ok(message)),
-            Err(error) => {
-                self.ended = true;
-                Some(Err(error))
-            }
-        }
-    }
-
-    async fn advance(&mut self) -> Result<WatchMessage, ReadError> {
+    /// The next message. An error is the end.
+    async fn next(&mut self) -> Result<WatchMessage, ReadError> {
         loop {
-            if self.cancelled.is_cancelled() {
+            if self.inner.tasks.cancellation().is_cancelled() {
                 return Err(ReadError::Unavailable("store is closed".into()));
             }
             if let Some(message) = self.ready.pop_front() {
@@ -151,7 +134,7 @@ impl Follower {
                         return Err(ReadError::Unavailable("the watch's stream has ended".into()));
                     }
                 }
-                () = self.cancelled.cancelled() => {}
+                () = self.inner.tasks.cancellation().cancelled() => {}
             }
         }
     }

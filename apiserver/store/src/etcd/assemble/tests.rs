@@ -1,8 +1,9 @@
 use bytes::Bytes;
 use proptest::prelude::{Strategy, any, proptest};
 
-use super::super::proto::ResponseHeader;
+use super::super::proto::{KeyValue, ResponseHeader};
 use super::*;
+use crate::{Key, Record};
 
 fn layout() -> Layout {
     Layout::new("/kcp")
