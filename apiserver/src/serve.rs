@@ -3,13 +3,13 @@
 //! The order of the end: readiness fails and watches end; no new connections; open ones answer
 //! what they have begun; background work ends; the store closes.
 
+mod callers;
+
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use machinery::ClusterName;
 use runtime::Tasks;
@@ -21,12 +21,10 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, info_span, warn};
 
 use crate::audit::{Audit, AuditError, AuditOptions};
-use crate::auth::authn::{Authenticator, Authorities, FrontProxy};
+use crate::auth::authn::Authorities;
 use crate::auth::authz::Authorizer;
-use crate::auth::bearer::Bearers;
-use crate::auth::oidc::{IssuerDocuments, Oidc, OidcOptionError, OidcOptions};
-use crate::auth::tokens::{AccountTokens, KeyFiles, Keys, TokenSettings};
-use crate::auth::{AuthOptions, FrontProxies, Guards, TokenFile, TokenFileError};
+use crate::auth::oidc::OidcOptionError;
+use crate::auth::{AuthOptions, Guards, TokenFileError};
 use crate::catalog::Catalog;
 use crate::clusters::virtuals::Virtuals;
 use crate::controllers;
@@ -332,40 +330,6 @@ impl Builder {
         Ok(registry)
     }
 
-    /// What callers are known by.
-    fn authenticator(
-        &self,
-        certificates: Authorities,
-        bearers: Arc<Bearers>,
-    ) -> Result<Authenticator, StartError> {
-        let proxy = match &self.auth.front_proxies {
-            Some(FrontProxies { authorities, names }) => {
-                let certificates = pki::verifier_of(authorities)?;
-                Some(FrontProxy { certificates, names: names.clone() })
-            }
-            None => None,
-        };
-        Ok(Authenticator::new(certificates, proxy, bearers, !self.auth.refuse_anonymous))
-    }
-
-    /// What bearer tokens are known by.
-    fn bearers(&self, cache: Arc<Cache>) -> Result<Bearers, StartError> {
-        let options = &self.auth.service_accounts;
-        let files =
-            KeyFiles { signing: options.signing_key.clone(), verifying: options.keys.clone() };
-        let keys = Keys::open(self.root.as_deref(), &files)?;
-        let settings = TokenSettings {
-            issuers: options.issuers.clone(),
-            audiences: options.audiences.clone(),
-            max_seconds: options.max_seconds,
-        };
-        let accounts = AccountTokens::new(keys, settings, cache.clone());
-        let file = self.auth.token_file.as_deref().map(TokenFile::open).transpose()?;
-        let admin = self.auth.admin_token.as_deref();
-        let oidc = self.auth.oidc.as_ref().map(oidc).transpose()?;
-        Ok(Bearers::new(accounts, admin, file, oidc, self.store.clone(), cache))
-    }
-
     /// Reads certificates again when they change, and makes our own anew in time.
     fn follow_certificates(
         &self,
@@ -431,18 +395,6 @@ impl Builder {
     fn operator_kubeconfig(&self, pki: &Pki, port: u16) -> String {
         pki::operator_kubeconfig(pki, &self.url(port), self.tls.certificate.is_none())
     }
-}
-
-/// Knows callers by tokens of the operator's issuer.
-fn oidc(options: &OidcOptions) -> Result<Oidc, StartError> {
-    let ca_bundle = match &options.authorities {
-        Some(path) => STANDARD.encode(pki::files::read(path)?),
-        None => String::new(),
-    };
-    // The operator has named the issuer: it may be anywhere.
-    let dialer = Dialer::new(Network::everything().to_vec());
-    let documents = Arc::new(IssuerDocuments { dialer, ca_bundle });
-    Ok(Oidc::new(options, documents)?)
 }
 
 // === impl Running ===
