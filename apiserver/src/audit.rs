@@ -59,7 +59,7 @@ pub enum AuditError {
 #[derive(Debug)]
 pub(crate) struct Audit {
     policy: Policy,
-    queue: Arc<Queue>,
+    queue: Queue,
 }
 
 // === impl Audit ===

@@ -37,6 +37,7 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use jiff::Timestamp;
 use machinery::ClusterName;
+use prometheus::IntGauge;
 use rustls_pki_types::CertificateDer;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -114,6 +115,25 @@ struct Seen {
     record: Option<Arc<Record>>,
 }
 
+/// Counts a request while it is worked on, however that ends: a client that goes away takes the
+/// future of its request along.
+struct InFlight<'a>(&'a IntGauge);
+
+// === impl InFlight ===
+
+impl<'a> InFlight<'a> {
+    fn new(gauge: &'a IntGauge) -> Self {
+        gauge.inc();
+        Self(gauge)
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
 // === impl App ===
 
 impl App {
@@ -137,29 +157,23 @@ impl App {
         let id = self.ids.of(&parts.headers);
         let span =
             debug_span!("request", audit_id = %id, method = %parts.method, path = parts.uri.path());
-        let inflight = match parts.method {
+        let inflight = InFlight::new(match parts.method {
             Method::GET | Method::HEAD => &self.metrics.reading,
             _ => &self.metrics.mutating,
-        };
-        inflight.inc();
+        });
         let mut seen = Seen::default();
         let heard = Heard { parts: &parts, remote, id: &id, now: Timestamp::now() };
         let work = self.answer(peer, heard, &mut body, &mut seen).instrument(span.clone());
         let answer = AssertUnwindSafe(work).catch_unwind().await;
         body::take_rest(&parts.headers, body).await;
-        inflight.dec();
+        drop(inflight);
         let panicked = answer.is_err();
         let mut response = answer.unwrap_or_else(|panic| {
             self.metrics.panics.inc();
-            status::failure(&Error::internal(panic_text(&*panic)), Encoding::Json, &id.to_string())
+            let error = Error::internal(panic_text(&*panic));
+            status::failure(&error, Encoding::Json, id.as_str(), seen.record.as_deref())
         });
         let code = response.status().as_u16();
-        if code >= 400
-            && let Some(record) = &seen.record
-            && let Some(status) = response.body().whole()
-        {
-            record.failed(status);
-        }
         self.answered(&seen, panicked, code).await;
         let elapsed = started.elapsed();
         let series = seen
@@ -187,11 +201,7 @@ impl App {
     {
         match self.admit(peer, heard, body, seen).await {
             Ok(response) => response,
-            Err(error) => {
-                let offers = Offers { protobuf: true, ..Offers::default() };
-                let accepted = negotiate::accept(&heard.parts.headers, offers).unwrap_or_default();
-                status::failure(&error, accepted.encoding, heard.id.as_str())
-            }
+            Err(error) => failure(&error, heard.parts, heard.id, seen.record.as_deref()),
         }
     }
 
@@ -410,6 +420,13 @@ fn finish(response: &mut Response<Body>, parts: &Parts, id: &AuditId) {
         }
         *response.body_mut() = Body::empty();
     }
+}
+
+/// An error as the answer, in the encoding that the client prefers.
+fn failure(error: &Error, parts: &Parts, id: &AuditId, record: Option<&Record>) -> Response<Body> {
+    let offers = Offers { protobuf: true, ..Offers::default() };
+    let accepted = negotiate::accept(&parts.headers, offers).unwrap_or_default();
+    status::failure(error, accepted.encoding, id.as_str(), record)
 }
 
 /// What stands where nothing is.

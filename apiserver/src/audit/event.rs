@@ -11,12 +11,10 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use store::object::CLUSTER_ANNOTATION;
 
 use super::policy::{Level, Told};
 use crate::auth::UserInfo;
-
-/// The annotation that names the logical cluster of a request.
-const CLUSTER: &str = "kcp.io/cluster";
 
 /// Whether a request was allowed.
 const DECISION: &str = "authorization.k8s.io/decision";
@@ -146,7 +144,7 @@ struct User<'a> {
 impl Record {
     pub(super) fn new(told: Told, request: Request) -> Self {
         let mut known = Known::default();
-        known.annotations.insert(CLUSTER.into(), request.cluster.clone());
+        known.annotations.insert(CLUSTER_ANNOTATION.into(), request.cluster.clone());
         Self { told, request, known: Mutex::new(known) }
     }
 

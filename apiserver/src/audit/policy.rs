@@ -53,7 +53,7 @@ pub(crate) struct Asked<'a> {
     /// The caller, unless they are not known. Who they act as does not count.
     pub(crate) user: Option<&'a UserInfo>,
     /// The verb.
-    pub(crate) verb: &'a str,
+    pub(crate) verb: &'static str,
     /// The path without the logical cluster.
     pub(crate) path: &'a str,
     /// Group, resource, subresource, namespace and name of a resource's path.
@@ -247,7 +247,7 @@ impl GroupResources {
 mod tests {
     use super::*;
 
-    fn level(policy: &Policy, user: &UserInfo, verb: &str, path: &str) -> Option<Level> {
+    fn level(policy: &Policy, user: &UserInfo, verb: &'static str, path: &str) -> Option<Level> {
         // namespace/resource/name/subresource, or a path.
         let parts: Vec<&str> = path.split('|').collect();
         let resource = match parts.as_slice() {
@@ -277,7 +277,7 @@ mod tests {
         .unwrap();
         let ann = UserInfo::known("ann", &["watched"]);
         let bob = UserInfo::known("bob", &[]);
-        let check = |user: &UserInfo, verb: &str, path: &str, expect: Option<Level>| {
+        let check = |user: &UserInfo, verb: &'static str, path: &str, expect: Option<Level>| {
             assert_eq!(level(&policy, user, verb, path), expect, "{} {verb} {path}", user.name);
         };
         check(&UserInfo::known("quiet", &["watched"]), "create", "|prod|pods||", None);

@@ -37,12 +37,12 @@ pub(super) struct Queue {
 
 impl Queue {
     /// Starts the writer, which ends with `tasks` once all that was sent is written.
-    pub(super) fn start(out: Out, metrics: AuditMetrics, tasks: &Tasks) -> Arc<Self> {
+    pub(super) fn start(out: Out, metrics: AuditMetrics, tasks: &Tasks) -> Self {
         let (sender, receiver) = mpsc::channel(EVENTS);
         let room = Arc::new(Semaphore::new(UNITS as usize));
         let writer = write(receiver, out, metrics.clone(), tasks.clone());
         drop(tasks.spawn(info_span!("audit"), writer));
-        Arc::new(Self { sender, room, metrics })
+        Self { sender, room, metrics }
     }
 
     /// Sends an event; waits for room.

@@ -69,7 +69,7 @@ impl App {
                 name: path.name,
             }),
         };
-        let record = audit.record(&asked, || request(heard, user, info))?;
+        let record = audit.record(&asked, || request(heard, asked.verb, user, info))?;
         if user.is_some() {
             audit.tell(&record, Stage::RequestReceived, 0, heard.now).await;
         }
@@ -96,6 +96,7 @@ impl App {
 
 fn request(
     heard: Heard<'_>,
+    verb: &'static str,
     user: Option<&Arc<UserInfo>>,
     info: Option<&RequestInfo<'_>>,
 ) -> Request {
@@ -106,10 +107,7 @@ fn request(
     Request {
         id: id.to_string(),
         uri: uri.to_owned(),
-        verb: match info {
-            Some(info) if resource.is_some() => info.verb.as_str(),
-            _ => method_verb(&parts.method),
-        },
+        verb,
         cluster: match info.map(|info| &info.cluster) {
             Some(ClusterScope::One(cluster)) => cluster.to_string(),
             Some(ClusterScope::All) => "*".to_owned(),

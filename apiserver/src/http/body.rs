@@ -70,14 +70,6 @@ impl Body {
         Self(Inner::Stream(stream.boxed()))
     }
 
-    /// All of it, if it is there already.
-    pub(crate) fn whole(&self) -> Option<&[u8]> {
-        match &self.0 {
-            Inner::Full(bytes) => Some(bytes),
-            Inner::Pieces(_) | Inner::Stream(_) => None,
-        }
-    }
-
     /// The length, if it is known before the body is made.
     pub(crate) fn length(&self) -> Option<u64> {
         match &self.0 {

@@ -4,6 +4,8 @@ mod pages;
 mod resource;
 mod verbs;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::header::ALLOW;
 use http::{HeaderMap, HeaderValue, Method, Response};
@@ -148,7 +150,7 @@ impl App {
         Surface::of(&self.catalog, &call.info.cluster)
     }
 
-    fn documents(&self, scope: &ClusterScope) -> std::sync::Arc<crate::discovery::Documents> {
+    fn documents(&self, scope: &ClusterScope) -> Arc<crate::discovery::Documents> {
         self.discovery.documents(&self.catalog.resources(scope))
     }
 }
@@ -164,7 +166,8 @@ fn method_not_allowed(error: Option<Error>, allow: &str, call: Call<'_>) -> Resp
         Error::generic(Reason::MethodNotAllowed, text)
     });
     let accepted = negotiate::accept(&call.parts.headers, Offers::default()).unwrap_or_default();
-    let mut response = status::failure(&error, accepted.encoding, call.id.as_str());
+    let mut response =
+        status::failure(&error, accepted.encoding, call.id.as_str(), call.record.map(Arc::as_ref));
     if let Ok(allow) = HeaderValue::from_str(allow) {
         response.headers_mut().insert(ALLOW, allow);
     }

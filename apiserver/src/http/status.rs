@@ -10,6 +10,7 @@ use tracing::error;
 
 use super::body::Body;
 use super::negotiate::Encoding;
+use crate::audit::Record;
 use crate::registry::{Details, Error, Reason, View};
 
 /// The HTTP code of a reason.
@@ -89,10 +90,20 @@ pub(crate) fn status_of(failure: &Error, audit_id: &str) -> Status {
 }
 
 /// The answer that tells of an error, as one line of JSON (or protobuf, for who takes only that).
-pub(crate) fn failure(error: &Error, encoding: Encoding, audit_id: &str) -> Response<Body> {
+/// The audit log is told, too.
+pub(crate) fn failure(
+    error: &Error,
+    encoding: Encoding,
+    audit_id: &str,
+    record: Option<&Record>,
+) -> Response<Body> {
     let status = status_of(error, audit_id);
     let retry = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
-    let mut response = encoded(&status, encoding);
+    let json = status.to_bytes();
+    if let Some(record) = record {
+        record.failed(&json);
+    }
+    let mut response = encoded(json, encoding);
     *response.status_mut() = code_of(error);
     if retry > 0 {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(retry));
@@ -114,11 +125,11 @@ pub(crate) fn deleted(
         uid: header.uid.to_string(),
         ..StatusDetails::default()
     };
-    encoded(&Status { status: "Success", details: Some(details), ..Status::default() }, encoding)
+    let status = Status { status: "Success", details: Some(details), ..Status::default() };
+    encoded(status.to_bytes(), encoding)
 }
 
-fn encoded(status: &Status, encoding: Encoding) -> Response<Body> {
-    let json = status.to_bytes();
+fn encoded(json: Vec<u8>, encoding: Encoding) -> Response<Body> {
     let (bytes, media_type) = super::encode::whole(json.into(), encoding);
     let mut response = Response::new(Body::full(bytes));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
@@ -232,7 +243,7 @@ mod tests {
     #[test]
     fn retry_after_is_a_header_too() {
         let busy = Error::new(Reason::TooManyRequests, "busy").retry_after(3);
-        let response = failure(&busy, Encoding::Json, "id");
+        let response = failure(&busy, Encoding::Json, "id", None);
         assert_eq!(response.status(), 429);
         assert_eq!(response.headers()[RETRY_AFTER], "3");
     }

@@ -67,6 +67,10 @@ async fn what_is_told_and_what_never_is() {
         .header("impersonate-user", "bob")
         .header("impersonate-group", "system:masters");
     assert_eq!(hub.admin(acts).await.status, 404);
+    // What a client is told in protobuf is told here as well.
+    let binary = Ask::get(&format!("{base}/limitranges/binary"))
+        .header("accept", "application/vnd.kubernetes.protobuf");
+    assert_eq!(hub.admin(binary).await.status, 404);
     // A watch is told of when it begins and when it ends.
     let mut stream = hub.connect(Who::Admin, b"http/1.1").await;
     let watch = format!("GET {base}/limitranges?watch=1 HTTP/1.1\r\nhost: x\r\n\r\n");
@@ -104,6 +108,9 @@ async fn what_is_told_and_what_never_is() {
     assert_eq!(refused["objectRef"]["name"], "l");
     let unknown = find(&|e| e["responseStatus"]["code"] == 401);
     assert_eq!(unknown["user"], json!({}));
+    let binary = find(&|e| e["objectRef"]["name"] == "binary");
+    assert_eq!(binary["responseStatus"]["reason"], "NotFound");
+    assert_eq!(binary["responseStatus"]["message"], "limitranges \"binary\" not found");
     let acts = find(&|e| e["responseStatus"]["code"] == 404);
     assert_eq!(acts["impersonatedUser"]["username"], "bob");
     assert_eq!(acts["user"]["username"], "kcp-admin");

@@ -194,8 +194,15 @@ async fn a_tenant_whose_webhook_hangs_waits_alone() {
     // Those who wait go with their connection.
     drop((flood, sender));
     let emptied = async {
-        let empty = "current_inqueue_requests{priority_level=\"writes\"} 0\n";
-        while !street.hub.get("/metrics").await.text().contains(empty) {
+        let empty = [
+            "current_inqueue_requests{priority_level=\"writes\"} 0\n",
+            "current_inflight_requests{request_kind=\"mutating\"} 0\n",
+        ];
+        loop {
+            let metrics = street.hub.get("/metrics").await;
+            if empty.iter().all(|line| metrics.text().contains(line)) {
+                break;
+            }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::OptionFuture;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -63,10 +64,15 @@ impl Gate {
     /// # Errors
     /// When too many wait, or it takes too long.
     pub(super) async fn enter(self: &Arc<Self>, flow: Flow, weight: u32) -> Result<Seat, Refused> {
-        let (told, mut turn) = oneshot::channel();
+        // Made for those who wait alone. It outlives the wait, so that a call finds it.
+        let mut turn = None;
         let (entered, weight) = {
             let mut scheduler = self.scheduler.lock();
-            let entered = scheduler.enter(flow, weight, || told);
+            let entered = scheduler.enter(flow, weight, || {
+                let (told, heard) = oneshot::channel();
+                turn = Some(heard);
+                told
+            });
             if matches!(entered, Entered::Waits(_)) {
                 self.call(&mut scheduler);
             }
@@ -82,9 +88,9 @@ impl Gate {
             Entered::Waits(ticket) => {
                 let since = Instant::now();
                 let mut wait = Wait { gate: self, flow, weight, ticket, over: false };
-                let called = tokio::time::timeout(self.patience, &mut turn).await;
-                let seconds = since.elapsed().as_secs_f64();
-                self.metrics.waited.observe(seconds);
+                let turn = OptionFuture::from(turn.as_mut());
+                let called = tokio::time::timeout(self.patience, turn).await;
+                self.metrics.waited.observe(since.elapsed().as_secs_f64());
                 if called.is_err() {
                     // Its turn may have come just now: dropping the wait gives the seats back.
                     self.metrics.timed_out.inc();

@@ -138,8 +138,8 @@ impl<T> Scheduler<T> {
         let weight = self.fit(weight);
         let held = self.lanes.get(&flow.cluster).map_or(0, |lane| lane.held);
         if self.waiting == 0 && may_take(self.limits.seats, self.used, held, weight) {
-            let start = self.clock.max(self.lanes.get(&flow.cluster).map_or(0, |lane| lane.finish));
             let lane = self.lanes.entry(flow.cluster).or_default();
+            let start = self.clock.max(lane.finish);
             let user = lane.users.entry(flow.user).or_default();
             let inner = lane.clock.max(user.finish);
             lane.clock = inner;

@@ -14,7 +14,7 @@ use crate::catalog::Served;
 use crate::http::body::Body;
 use crate::http::negotiate::{self, Offers};
 use crate::http::request_info::{ResourcePath, Verb};
-use crate::http::{App, Call, Seen, not_found_page, status, warnings};
+use crate::http::{App, Call, Seen, failure, not_found_page, warnings};
 use crate::metrics::Labels;
 use crate::registry::{ClusterScope, Context, Error, Reason, Target};
 
@@ -96,9 +96,7 @@ impl App {
         }
         // Warnings go along with failures too.
         let mut response = answer.unwrap_or_else(|error| {
-            let offers = Offers { protobuf: true, ..Offers::default() };
-            let accepted = negotiate::accept(&call.parts.headers, offers).unwrap_or_default();
-            status::failure(&error, accepted.encoding, call.id.as_str())
+            failure(&error, call.parts, call.id, call.record.map(Arc::as_ref))
         });
         warnings::add(response.headers_mut(), &warned);
         Ok(response)

@@ -206,23 +206,24 @@ impl App {
         if !memory.grow(fairness::body_memory(media, &bytes)) {
             return Err(self.fairness.body_refused());
         }
-        if let Some(record) = call.record.filter(|record| record.wants_request())
-            && let Some(body) = self.registry.document(media, &bytes)
-        {
-            record.request_body(&body);
-        }
         let mut seats = fairness::write_seats(bytes.len());
         if call.info.verb == Verb::DeleteCollection {
             seats = seats.max(self.list_seats(found, 0));
         }
         let seat = self.fairness.seat(Seats::Write, call.caller, seats).await?;
+        // Reading it is work.
+        if let Some(record) = call.record.filter(|record| record.wants_request())
+            && let Some(body) = self.registry.document(media, &bytes)
+        {
+            record.request_body(&body);
+        }
         Ok((bytes, Held { _memory: memory, _seat: seat }))
     }
 
     /// Seats of what goes through a collection, at most `limit` objects of it (0 for all).
     fn list_seats(&self, found: Found<'_>, limit: usize) -> u32 {
-        let objects = self.registry.count_up_to(found.target, fairness::COUNTED);
-        fairness::list_seats(if limit == 0 { objects } else { objects.min(limit) })
+        let most = if limit == 0 { fairness::COUNTED } else { limit.min(fairness::COUNTED) };
+        fairness::list_seats(self.registry.count_up_to(found.target, most))
     }
 
     fn parse_options(&self, media: Media, bytes: &[u8]) -> Result<Value, Error> {
