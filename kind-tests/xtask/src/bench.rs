@@ -4,6 +4,7 @@ mod abuse;
 mod figures;
 mod garbage;
 mod report;
+mod spread;
 mod types;
 
 use std::path::Path;
@@ -114,15 +115,20 @@ fn load_generator(
     arguments: &[String],
 ) -> Result<String> {
     let pids: Vec<String> = servers.iter().map(|p| p.id().pid().to_string()).collect();
-    let output = Command::new(tools::path(Tool::Loadgen)?)
+    let mut command = Command::new(tools::path(Tool::Loadgen)?);
+    command
         .arg(format!("-kubeconfig={}", kubeconfig.display()))
         .arg(format!("-name={name}"))
         .arg(format!("-pids={}", pids.join(",")))
         .args(arguments)
         .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .context("run loadgen")?;
+        .stderr(Stdio::inherit());
+    lines(&mut command)
+}
+
+/// What a load generator printed, once it has ended.
+fn lines(command: &mut Command) -> Result<String> {
+    let output = command.output().context("run loadgen")?;
     let lines = String::from_utf8(output.stdout)?;
     say(&lines);
     if !output.status.success() {

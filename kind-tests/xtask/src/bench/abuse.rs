@@ -1,16 +1,16 @@
 //! One tenant that asks without end, beside many quiet ones: what these notice of it.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use kind_tests::hub::{self, Hub};
-use kind_tests::progress::say;
 use kind_tests::{Run, Tool, cargo, tools};
 
 use crate::setup;
 use crate::steps::step;
+
+use super::lines;
 
 /// How many times longer the quiet ones' p99 may be beside the abuser.
 const MOST: f64 = 3.0;
@@ -31,8 +31,8 @@ pub(crate) fn abuse(tenants: usize, seconds: u64, workers: u32) -> Result<()> {
     options.arguments.push(format!("--token-auth-file={}", tokens.display()));
     let mut hub = Hub::with(&run, "hub", options)?;
     let kubeconfig = hub.kubeconfig();
-    let part = |name: &str, part: &str| -> Result<Command> {
-        let mut command = Command::new(tools::path(Tool::Loadgen)?);
+    let loadgen = tools::path(Tool::Loadgen)?;
+    let part = |mut command: Command, name: &str, part: &str| {
         command
             .arg(format!("-kubeconfig={}", kubeconfig.display()))
             .arg(format!("-name={name}"))
@@ -42,15 +42,17 @@ pub(crate) fn abuse(tenants: usize, seconds: u64, workers: u32) -> Result<()> {
             .arg(format!("-duration={seconds}s"))
             .stdin(Stdio::null())
             .stderr(Stdio::inherit());
-        Ok(command)
+        command
     };
-    step(&format!("{tenants} quiet tenants and an abuser"), || lines(&mut part("", "setup")?))?;
-    let alone = step("the quiet ones alone", || lines(&mut part("alone", "quiet")?))?;
+    let load = |name: &str, of: &str| lines(&mut part(Command::new(&loadgen), name, of));
+    step(&format!("{tenants} quiet tenants and an abuser"), || load("", "setup"))?;
+    let alone = step("the quiet ones alone", || load("alone", "quiet"))?;
     let (beside, abuser) = step("the quiet ones beside the abuser", || {
         // The abuser's own program shares the machine, which is not what is measured: it yields.
-        let mut abuser = part("abuser", "abuser")?;
-        let abuser = yielding(&abuser_program(&mut abuser)).stdout(Stdio::piped()).spawn()?;
-        let beside = lines(&mut part("beside", "quiet")?);
+        let mut yielding = Command::new("nice");
+        yielding.args(["-n", "19"]).arg(&loadgen);
+        let abuser = part(yielding, "abuser", "abuser").stdout(Stdio::piped()).spawn()?;
+        let beside = load("beside", "quiet");
         let abuser = abuser.wait_with_output()?;
         ensure!(abuser.status.success(), "the abuser ended with {}", abuser.status);
         Ok((beside?, String::from_utf8(abuser.stdout)?))
@@ -65,29 +67,6 @@ pub(crate) fn abuse(tenants: usize, seconds: u64, workers: u32) -> Result<()> {
     println!("the server's memory: {} MB at most", memory.peak >> 20);
     ensure!(times <= MOST, "that is more than {MOST} times");
     Ok(())
-}
-
-/// The program and arguments of a command.
-fn abuser_program(command: &mut Command) -> Vec<std::ffi::OsString> {
-    let program = command.get_program().to_owned();
-    std::iter::once(program).chain(command.get_args().map(ToOwned::to_owned)).collect()
-}
-
-/// The same command at the lowest priority.
-fn yielding(words: &[std::ffi::OsString]) -> Command {
-    let mut command = Command::new(Path::new("nice"));
-    command.args(["-n", "19"]).args(words).stdin(Stdio::null()).stderr(Stdio::inherit());
-    command
-}
-
-fn lines(command: &mut Command) -> Result<String> {
-    let output = command.output().context("run loadgen")?;
-    let lines = String::from_utf8(output.stdout)?;
-    say(&lines);
-    if !output.status.success() {
-        bail!("loadgen ended with {}", output.status);
-    }
-    Ok(lines)
 }
 
 /// The figures of a line: names and numbers in turn, after its label.

@@ -1,7 +1,7 @@
 //! Mass deletion: what others notice while many logical clusters go, and what is left of them.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use crate::steps::step;
 
 use super::figures::megabytes;
 use super::settle;
+use super::spread::spread;
 
 const CLUSTERS: &str = "/clusters/root/apis/core.kcp.io/v1alpha1/logicalclusters";
 
@@ -47,23 +48,18 @@ pub(crate) fn garbage(clusters: usize, objects: usize, workers: u32) -> Result<(
     }
     let empty = settle(&[hub.process()])?;
     step(&format!("{objects} objects in each of {clusters} logical clusters"), || {
-        spread(&client, workers, clusters, |session, cluster| fill(session, cluster, objects))
+        let fill = |session: &mut Session<'_>, cluster| fill(session, cluster, objects);
+        spread(workers, clusters, || client.session(), fill)
     })?;
     let full = settle(&[hub.process()])?;
 
-    let before = at_work(&client, |done| {
+    let before = at_work(&client, || {
         rest(QUIET);
-        done.store(true, Ordering::Relaxed);
         Ok(())
     })?;
     let watch = Stopwatch::start();
-    let during = step("delete them", || {
-        at_work(&client, |done| {
-            let gone = delete_all(&client, clusters, workers);
-            done.store(true, Ordering::Relaxed);
-            gone
-        })
-    })?;
+    let during =
+        step("delete them", || at_work(&client, || delete_all(&client, clusters, workers)))?;
     let took = watch.elapsed();
     let after = settle(&[hub.process()])?;
     hub.terminate()?;
@@ -83,34 +79,6 @@ pub(crate) fn garbage(clusters: usize, objects: usize, workers: u32) -> Result<(
         megabytes(after.resident)
     );
     Ok(())
-}
-
-/// Does `work` for each of `count`, by so many workers with a connection each.
-fn spread(
-    client: &Client,
-    workers: u32,
-    count: usize,
-    work: impl Fn(&mut Session<'_>, usize) -> Result<()> + Sync,
-) -> Result<()> {
-    let next = AtomicUsize::new(0);
-    let one = || -> Result<()> {
-        let mut session = client.session();
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            if at >= count {
-                return Ok(());
-            }
-            work(&mut session, at)?;
-        }
-    };
-    thread::scope(|scope| {
-        let workers = (0..workers).map(|_| scope.spawn(one)).collect::<Vec<_>>();
-        let done = workers.into_iter().map(|worker| match worker.join() {
-            Ok(done) => done,
-            Err(_) => bail!("a worker panicked"),
-        });
-        done.collect()
-    })
 }
 
 fn fill(session: &mut Session<'_>, cluster: usize, objects: usize) -> Result<()> {
@@ -139,12 +107,17 @@ fn map(name: &str, owner: Option<&Value>) -> Value {
 
 /// Deletes all logical clusters that were filled, and waits until they have gone.
 fn delete_all(client: &Client, clusters: usize, workers: u32) -> Result<()> {
-    spread(client, workers, clusters, |session, cluster| {
-        let path = format!("{CLUSTERS}/c{cluster}");
-        let status = ask(session, "DELETE", &path, None)?.0;
-        ensure!(status == 200, "{path}: {status}");
-        Ok(())
-    })?;
+    spread(
+        workers,
+        clusters,
+        || client.session(),
+        |session, cluster| {
+            let path = format!("{CLUSTERS}/c{cluster}");
+            let status = ask(session, "DELETE", &path, None)?.0;
+            ensure!(status == 200, "{path}: {status}");
+            Ok(())
+        },
+    )?;
     say("all are marked");
     let mut session = client.session();
     eventually::within(PATIENCE, "all logical clusters have gone", || {
@@ -157,15 +130,15 @@ fn delete_all(client: &Client, clusters: usize, workers: u32) -> Result<()> {
     })
 }
 
-/// How long the tenant's requests take while `meanwhile` runs, which says when it is done.
+/// How long the tenant's requests take while `meanwhile` runs.
 fn at_work(
     client: &Client,
-    meanwhile: impl FnOnce(&AtomicBool) -> Result<()> + Send,
+    meanwhile: impl FnOnce() -> Result<()> + Send,
 ) -> Result<Vec<Duration>> {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         let other = scope.spawn(|| {
-            let outcome = meanwhile(&done);
+            let outcome = meanwhile();
             done.store(true, Ordering::Relaxed);
             outcome
         });

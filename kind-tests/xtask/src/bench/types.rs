@@ -1,7 +1,5 @@
 //! Custom types: what a definition and its copies in other logical clusters cost.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -17,6 +15,7 @@ use crate::steps::step;
 
 use super::figures::megabytes;
 use super::settle;
+use super::spread::spread;
 
 const CRDS: &str = "apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -74,25 +73,13 @@ fn made(
 ) -> Result<Made> {
     let (watch, cpu) = (Stopwatch::start(), hub.cpu()?);
     let count = definitions * clusters.len();
-    let next = AtomicUsize::new(0);
     let offset = clusters.start;
-    let work = || -> Result<()> {
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            if at >= count {
-                return Ok(());
-            }
-            create(client, offset + at / definitions, at % definitions)?;
-        }
-    };
-    thread::scope(|scope| -> Result<()> {
-        let workers = (0..workers).map(|_| scope.spawn(work)).collect::<Vec<_>>();
-        let done = workers.into_iter().map(|worker| match worker.join() {
-            Ok(done) => done,
-            Err(_) => bail!("a worker panicked"),
-        });
-        done.collect()
-    })?;
+    spread(
+        workers,
+        count,
+        || (),
+        |(), at| create(client, offset + at / definitions, at % definitions),
+    )?;
     for cluster in clusters {
         let path = format!("/clusters/c{cluster}/apis/bench.example.com/v1");
         let served = || -> Result<Option<()>> {
