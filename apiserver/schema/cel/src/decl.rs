@@ -59,7 +59,7 @@ pub struct ObjectType {
 }
 
 /// A field of a structure.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Field {
     /// The name in expressions (see [`crate::escape`]).
     pub name: Box<str>,

@@ -157,7 +157,7 @@ impl Program {
         inputs: &[Value<'a>],
         budget: &mut Budget,
     ) -> Result<Value<'a>, EvalError> {
-        steps::begin();
+        let _running = steps::begin(self.ast.node(self.root).depth)?;
         Eval::new(self, inputs, budget).run().map(Value)
     }
 

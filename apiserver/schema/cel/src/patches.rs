@@ -26,6 +26,9 @@ const MAX_TEXT: usize = 16 << 20;
 /// How deep a patch may nest.
 const MAX_DEPTH: usize = 256;
 
+/// The most wrong names that are told of one patch.
+const MOST_TOLD: usize = 10;
+
 static OPERATION: LazyLock<Arc<ObjectType>> = LazyLock::new(|| {
     let string = || DeclType::plain(Type::String, UNBOUNDED, 2);
     let field =
@@ -105,26 +108,28 @@ impl Value<'_> {
 /// Checks that structures are named by the fields that lead to them. `root` is the name of `value`.
 fn check_names(value: &V<'_>, root: &str) -> Result<(), String> {
     let mut wrong = Vec::new();
-    let mut steps = 0_usize;
-    let mut open = vec![(value.clone(), root.to_owned())];
+    // Bounds what is looked at, and the text of all paths together.
+    let mut seen = Writing::default();
+    let mut open: Vec<(V<'_>, Arc<str>)> = vec![(value.clone(), root.into())];
     while let Some((value, path)) = open.pop() {
-        steps += 1;
-        if steps > MAX_VALUES {
-            return Err("the patch is too large".to_owned());
-        }
+        seen.add(0)?;
         match &value {
             V::Map(Map::Made { object, fields }) => {
-                if object.name() != path {
+                if object.name() != &*path {
                     wrong.push(format!(
                         "unexpected type name {:?}, expected {path:?}, which matches field name \
                          path from root Object type",
                         object.name()
                     ));
+                    if wrong.len() == MOST_TOLD {
+                        break;
+                    }
                 }
                 // Last in, first out.
                 for (key, value) in fields.iter().rev() {
                     if let (Key::String(name), true) = (key, may_hold_names(value)) {
-                        open.push((value.clone(), format!("{path}.{name}")));
+                        seen.add(path.len() + name.len())?;
+                        open.push((value.clone(), format!("{path}.{name}").into()));
                     }
                 }
             }
@@ -373,6 +378,17 @@ mod tests {
         // Each step doubles.
         let doubled = (0..40).fold("[1]".to_owned(), |text, _| format!("{text}.map(x, [x, x])"));
         let told = made(&format!("Object{{a: {doubled}}}"), |value| value.to_configuration());
+        assert_eq!(told, "the patch is too large");
+        // Of many wrong names some are told, and long paths are not written often.
+        let many =
+            (0..12).fold("[Object.b{}]".to_owned(), |text, _| format!("{text}.map(x, [x, x])"));
+        let told = made(&format!("Object{{a: {many}}}"), |value| value.to_configuration());
+        assert_eq!(told.matches("unexpected type name \"Object.b\"").count(), MOST_TOLD);
+        let long = "a".repeat(1 << 13);
+        let many = (0..12).fold(format!("[Object.{long}{{b: Object.{long}.b{{}}}}]"), |text, _| {
+            format!("{text}.map(x, [x, x])")
+        });
+        let told = made(&format!("Object{{{long}: {many}}}"), |value| value.to_configuration());
         assert_eq!(told, "the patch is too large");
         let env = Env::new([("object", DeclType::dynamic())]);
         let refused = env.compile("jsonpatch.escapeKey('a')").unwrap_err().to_string();

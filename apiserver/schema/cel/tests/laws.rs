@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use cel_rules::{
-    Budget, DeclType, Env, EvalError, Field, ListSemantics, ObjectType, Type, UnknownSizes, Value,
+    Budget, DeclType, Env, EvalError, Field, ListSemantics, ObjectType, Program, Record, Type,
+    UnknownSizes, Value,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -235,4 +236,58 @@ fn hostile_texts_are_bounded() {
             assert!(spent <= 1_000_000 || result == Err(EvalError::CostLimit), "{head}");
         }
     }
+}
+
+/// A variable whose fields are expressions that see the next one, as the variables of policies are.
+#[derive(Debug)]
+struct Link {
+    program: Program,
+    next: Option<Box<Link>>,
+}
+
+impl Record for Link {
+    fn field<'s>(&'s self, _: &str) -> Option<Result<Value<'s>, EvalError>> {
+        let next = self.next.as_deref().map_or(Value::NULL, |next| Value::record(next));
+        Some(self.program.evaluate(&[next], &mut Budget::new(u64::MAX)))
+    }
+}
+
+/// The last of `texts` is evaluated, and sees the ones before it as fields of `v`.
+fn run_nested<'t>(texts: impl IntoIterator<Item = &'t str>) -> Result<Option<bool>, EvalError> {
+    let mut link = None;
+    for text in texts {
+        let field = |name: &str| Field {
+            name: name.into(),
+            json_name: None,
+            decl: DeclType::plain(Type::Bool, 0, 1),
+            required: true,
+        };
+        let object = ObjectType::new("variables", vec![field("x")]);
+        let env = Env::new([("v", DeclType::object(Arc::new(object), 2))]);
+        let program = env.compile(text).unwrap().program().unwrap();
+        link = Some(Box::new(Link { program, next: link }));
+    }
+    let value = link.as_ref().unwrap().field("x").unwrap();
+    value.map(|value| value.as_bool())
+}
+
+#[test]
+fn evaluations_inside_others_are_bounded_together() {
+    let chain = |count: usize, text: &'static str| {
+        run_nested(std::iter::once("true").chain(std::iter::repeat_n(text, count)))
+    };
+    let too_deep = Err(EvalError::failed("evaluations nest too deeply"));
+    assert_eq!(chain(30, "v.x && true"), Ok(Some(true)));
+    assert_eq!(chain(1_000, "v.x"), too_deep);
+    // The deepest that compile: their stack is what the bound is for.
+    let deep = "!".repeat(2) + &"[[1].all(x, ".repeat(60) + "v.x" + &")][0]".repeat(60);
+    let deep: &'static str = deep.leak();
+    assert_eq!(chain(2, deep), Ok(Some(true)));
+    assert_eq!(chain(200, deep), too_deep);
+    // What one reads does not begin the count of the other anew.
+    let large = format!("dyn([1]){}", ".map(x, dyn([x, x]))".repeat(19));
+    let alone = format!("{large}.map(l, lists.range(40).all(i, l == l)) == [true]");
+    assert_eq!(run_nested([&*alone]), Err(EvalError::CostLimit));
+    let reads = format!("{large}.map(l, lists.range(40).all(i, v.x && l == l)) == [true]");
+    assert_eq!(run_nested(["true", &*reads]), Err(EvalError::CostLimit));
 }
