@@ -1,6 +1,6 @@
 //! Expressions of policies and webhooks: what they may use, and how they are evaluated.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use cel_rules::{Budget, DeclType, Env, EvalError, Field, ObjectType, Opaque};
 use cel_rules::{Program, Type, Value as Cel};
@@ -39,6 +39,8 @@ pub(super) struct Scope {
     /// The type of the request's object, and that of parameters: known only to those who check types.
     object: Option<Arc<DeclType>>,
     params: Option<Arc<DeclType>>,
+    /// All of it as expressions are compiled with it.
+    env: OnceLock<Env>,
 }
 
 /// A compiled expression.
@@ -49,6 +51,8 @@ pub(super) struct Expression {
     pub(super) program: Result<Program, String>,
     output: Type,
     sees: Sees,
+    /// Whether it reads what may be asked about the caller, which is work to make.
+    asks: bool,
 }
 
 /// The conditions that a request must meet.
@@ -63,7 +67,8 @@ pub(crate) struct Conditions {
 impl Scope {
     /// What the expressions of a policy see.
     pub(super) fn new(sees: Sees) -> Self {
-        Self { sees, variables: Some(Vec::new()), object: None, params: None }
+        let env = OnceLock::new();
+        Self { sees, variables: Some(Vec::new()), object: None, params: None, env }
     }
 
     /// What the expressions of a policy see of objects whose type is known.
@@ -80,7 +85,7 @@ impl Scope {
     /// The same declarations for other expressions of the policy.
     pub(super) fn seeing(&self, sees: Sees) -> Self {
         let (object, params) = (self.object.clone(), self.params.clone());
-        Self { sees, variables: self.fields(), object, params }
+        Self { sees, variables: self.variables.clone(), object, params, env: OnceLock::new() }
     }
 
     /// Declares a variable of the policy.
@@ -95,17 +100,7 @@ impl Scope {
         let variables = self.variables.get_or_insert_default();
         variables.retain(|known| *known.name != *name);
         variables.push(field);
-    }
-
-    /// The declared variables once more: a field can't be copied as it is.
-    fn fields(&self) -> Option<Vec<Field>> {
-        let copied = self.variables.as_ref()?.iter().map(|field| Field {
-            name: field.name.clone(),
-            json_name: None,
-            decl: field.decl.clone(),
-            required: true,
-        });
-        Some(copied.collect())
+        self.env.take();
     }
 
     fn env(&self) -> Env {
@@ -124,7 +119,7 @@ impl Scope {
             variables.push(("authorizer", opaque(Opaque::Authorizer)));
             variables.push(("authorizer.requestResource", opaque(Opaque::ResourceCheck)));
         }
-        if let Some(fields) = self.fields() {
+        if let Some(fields) = self.variables.clone() {
             let object = ObjectType::new("kubernetes.variables", fields);
             variables.push(("variables", DeclType::object(Arc::new(object), 2)));
         }
@@ -136,7 +131,7 @@ impl Scope {
     pub(super) fn compile(&self, text: &str, wanted: &[Type]) -> Expression {
         let mut output = Type::Dyn;
         let compiled = || {
-            let expression = self.env().compile(text);
+            let expression = self.env.get_or_init(|| self.env()).compile(text);
             let expression = expression.map_err(|error| format!("compilation failed: {error}"))?;
             output = expression.output_type().clone();
             let fits = wanted.is_empty() || wanted.iter().any(|wanted| wanted.is_exactly(&output));
@@ -154,7 +149,10 @@ impl Scope {
             program.map_err(|error| format!("program instantiation failed: {error}"))
         };
         let program = { compiled }();
-        Expression { text: text.to_owned(), program, output, sees: self.sees }
+        let asked = ["authorizer", "authorizer.requestResource"];
+        let asks =
+            program.as_ref().is_ok_and(|program| asked.iter().any(|name| program.reads(name)));
+        Expression { text: text.to_owned(), program, output, sees: self.sees, asks }
     }
 }
 
@@ -197,7 +195,7 @@ impl Expression {
         variables: &'v Variables<'_>,
         left: &Mutex<u64>,
     ) -> Result<Cel<'v>, EvalError> {
-        let values = inputs.values(self.sees, variables)?;
+        let values = inputs.values(self.sees, self.asks, variables)?;
         let mut budget = Budget::new(PER_EXPRESSION.min(*left.lock()));
         let value = program.evaluate(&values, &mut budget);
         let mut left = left.lock();

@@ -48,9 +48,12 @@ pub(super) struct Variables<'a> {
 // === impl Inputs ===
 
 impl Inputs<'_> {
+    /// The values of what an expression sees. `asks` says whether it reads what may be asked about the
+    /// caller; if it doesn't, that is nothing.
     pub(super) fn values<'v>(
         &'v self,
         sees: Sees,
+        asks: bool,
         variables: &'v Variables<'_>,
     ) -> Result<Vec<Cel<'v>>, EvalError> {
         let untyped = |value: Option<&'v Value>| value.map_or(Cel::NULL, Cel::from_untyped);
@@ -63,7 +66,9 @@ impl Inputs<'_> {
         if sees.params {
             values.push(untyped(self.params));
         }
-        if sees.authorizer {
+        if sees.authorizer && !asks {
+            values.extend([Cel::NULL, Cel::NULL]);
+        } else if sees.authorizer {
             let authorizer = Cel::authorizer(Arc::new(self.caller.clone()));
             values.push(authorizer.clone());
             values.push(self.request_resource(authorizer)?);

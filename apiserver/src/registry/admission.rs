@@ -17,7 +17,7 @@ mod mutators;
 mod params;
 mod policies;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use machinery::meta::get_str;
 use machinery::{ClusterName, GroupResource, Gvk, ObjectKey};
@@ -42,6 +42,8 @@ pub(super) struct Admission {
     bindings: Vec<Arc<Object>>,
     /// Bindings of policies that change objects.
     mutators: Vec<Arc<Object>>,
+    /// The namespace that the request is in, once a policy wants to see it.
+    namespace: OnceLock<Option<Value>>,
 }
 
 static MUTATING: LazyLock<GroupResource> = LazyLock::new(|| of("mutatingwebhookconfigurations"));
@@ -76,7 +78,8 @@ impl Registry {
             return None;
         }
         let attributes = self.attributes(ctx, target, cluster, operation, dry_run);
-        Some(Admission { attributes, mutating, validating, bindings, mutators })
+        let namespace = OnceLock::new();
+        Some(Admission { attributes, mutating, validating, bindings, mutators, namespace })
     }
 
     /// The caller of a request, for expressions that ask what it may do.
@@ -277,6 +280,18 @@ impl Registry {
 // === impl Admission ===
 
 impl Admission {
+    /// The namespace that a request is in, as expressions see it.
+    fn namespace(&self) -> Result<Option<&Value>, Error> {
+        if self.namespace.get().is_none() {
+            let attributes = &self.attributes;
+            let stored = attributes.in_namespace.as_ref().filter(|_| !attributes.is_namespace());
+            let read = stored.map(|object| serde_json::from_slice::<Value>(&object.json()));
+            let read = read.transpose().map_err(Error::internal)?;
+            self.namespace.get_or_init(|| read);
+        }
+        Ok(self.namespace.get().and_then(Option::as_ref))
+    }
+
     /// Takes over the name that a new object has got.
     fn name_it(&mut self, objects: &Objects) {
         let name = objects.new.as_ref().and_then(|object| get_str(object, &["metadata", "name"]));

@@ -1,28 +1,18 @@
 //! Policies that change objects.
 
-use machinery::ObjectKey;
 use machinery::meta::get_str;
 use serde_json::Value;
-use std::sync::Arc;
-use store::Key;
 
 use super::mutating::{Course, check_depth};
-use super::policies::{Invocations, Misconfigured, namespace_of};
-use super::{Admission, calls, of};
-use crate::admission::{Attributes, Binding, Caller, Inputs, Objects, Patch, Policy, PolicyKind};
+use super::policies::{InForce, Invocations, Misconfigured};
+use super::{Admission, calls};
+use crate::admission::{Attributes, Caller, Inputs, Objects, Patch, PolicyKind};
 use crate::registry::typing::Typing;
 use crate::registry::{Cause, Details, Error, Registry, Target, conversion};
 
-/// A policy with a binding by which it is in force.
-struct InForce {
-    policy: Arc<Policy>,
-    binding: Arc<Binding>,
-    binding_name: Arc<str>,
-}
-
 /// One turn of a policy: with one binding and one parameter.
 struct Turn<'t> {
-    in_force: &'t InForce,
+    in_force: &'t InForce<'t>,
     found: &'t Invocations,
     params: Option<&'t Value>,
 }
@@ -57,7 +47,9 @@ impl Registry {
         }
         course.policies.begin(course.second, course.changes);
         let mut refusals = Vec::new();
-        let all = self.mutators(admission);
+        // Bindings come by their own names, and policies by theirs first.
+        let mut all: Vec<_> = self.policies_in_force(admission, PolicyKind::Mutating).collect();
+        all.sort_by(|a, b| a.binding.policy.cmp(&b.binding.policy));
         let mut turns = Vec::new();
         for in_force in &all {
             let InForce { policy, binding, .. } = in_force;
@@ -87,23 +79,6 @@ impl Registry {
         }
     }
 
-    /// The mutating policies that are in force, by their names and those of their bindings.
-    fn mutators(&self, admission: &Admission) -> Vec<InForce> {
-        let policies = of("mutatingadmissionpolicies");
-        let cluster = &admission.attributes.cluster;
-        let found = admission.mutators.iter().filter_map(|bound| {
-            let binding = Binding::of(bound)?;
-            let key = ObjectKey::new(cluster.clone(), "", &binding.policy);
-            let stored = self.cache.get(&Key::new(&policies, &key))?;
-            let policy = Policy::of(&stored, PolicyKind::Mutating)?;
-            Some(InForce { policy, binding, binding_name: (*bound.header.name).into() })
-        });
-        let mut found: Vec<InForce> = found.collect();
-        // Bindings come by their own names.
-        found.sort_by(|a, b| a.binding.policy.cmp(&b.binding.policy));
-        found
-    }
-
     /// One turn of a policy. Says whether any patch was made.
     async fn take_turn(
         &self,
@@ -116,11 +91,11 @@ impl Registry {
     ) -> Result<bool, Error> {
         let (policy, found) = (&turn.in_force.policy, turn.found);
         let request = admission.attributes.request(&found.resource, &found.kind);
-        let namespace = namespace_of(&admission.attributes)?;
+        let namespace = admission.namespace()?;
         let caller = self.caller(&admission.attributes);
         let mut seen = self.as_seen(target, &found.kind, objects).await?;
         let inputs = |seen: &Objects| -> Result<bool, String> {
-            policy.met(&turn.inputs(seen, &request, namespace.as_ref(), &caller))
+            policy.met(&turn.inputs(seen, &request, namespace, &caller))
         };
         match { inputs }(&seen) {
             Ok(true) => {}
@@ -137,8 +112,7 @@ impl Registry {
         let before = seen.new.clone();
         let mut patched = false;
         for at in 0..policy.mutations() {
-            let patch =
-                policy.patch(at, &turn.inputs(&seen, &request, namespace.as_ref(), &caller));
+            let patch = policy.patch(at, &turn.inputs(&seen, &request, namespace, &caller));
             let (Some(object), Ok(Some(patch))) = (&seen.new, &patch) else {
                 refusals.extend(patch.err().and_then(|why| turn.in_force.refusal(&why)));
                 continue;
@@ -239,7 +213,7 @@ impl From<Error> for Fault {
 
 // === impl InForce ===
 
-impl InForce {
+impl InForce<'_> {
     fn names(&self) -> String {
         format!("policy '{}' with binding '{}'", self.binding.policy, self.binding_name)
     }

@@ -1,20 +1,22 @@
-//! Policies judge a request.
+//! Policies that are in force, and how they judge a request.
+
+use std::sync::Arc;
 
 use machinery::{Gvk, Gvr, ObjectKey};
 use serde_json::Value;
 use store::Key;
+use store::cache::Object;
 
 use super::{Admission, of, refused};
 use crate::admission::{Action, Attributes, Binding, Denial, Inputs, Matched, Objects};
 use crate::admission::{Policy, PolicyKind};
 use crate::registry::{Context, Error, Reason, Registry, Target};
 
-/// A policy with the binding by which it is in force here.
-struct InForce<'a> {
-    policy: &'a Policy,
-    policy_name: &'a str,
-    binding: &'a Binding,
-    binding_name: &'a str,
+/// A policy with a binding by which it is in force.
+pub(super) struct InForce<'a> {
+    pub(super) policy: Arc<Policy>,
+    pub(super) binding: Arc<Binding>,
+    pub(super) binding_name: &'a str,
 }
 
 /// As what a policy sees a request, and once for which parameters.
@@ -36,6 +38,26 @@ pub(super) enum Misconfigured {
 }
 
 impl Registry {
+    /// The policies that some bindings put into force, in the order of the bindings.
+    pub(super) fn policies_in_force<'a>(
+        &self,
+        admission: &'a Admission,
+        kind: PolicyKind,
+    ) -> impl Iterator<Item = InForce<'a>> {
+        let (bindings, policies): (&'a [Arc<Object>], _) = match kind {
+            PolicyKind::Validating => (&admission.bindings, "validatingadmissionpolicies"),
+            PolicyKind::Mutating => (&admission.mutators, "mutatingadmissionpolicies"),
+        };
+        let policies = of(policies);
+        bindings.iter().filter_map(move |bound| {
+            let binding = Binding::of(bound)?;
+            let key = ObjectKey::new(admission.attributes.cluster.clone(), "", &binding.policy);
+            let stored = self.cache.get(&Key::new(&policies, &key))?;
+            let policy = Policy::of(&stored, kind)?;
+            Some(InForce { policy, binding, binding_name: &bound.header.name })
+        })
+    }
+
     /// How a policy with a binding is to see a request; `None` if it is not about it.
     pub(super) async fn invocations(
         &self,
@@ -68,26 +90,11 @@ impl Registry {
         objects: &Objects,
     ) -> Result<(), Error> {
         let mut refusal: Option<(Reason, String)> = None;
-        let policies = of("validatingadmissionpolicies");
-        for bound in &admission.bindings {
-            let Some(binding) = Binding::of(bound) else { continue };
-            let key = ObjectKey::new(admission.attributes.cluster.clone(), "", &binding.policy);
-            let stored = self.cache.get(&Key::new(&policies, &key));
-            let Some(policy) =
-                stored.as_ref().and_then(|object| Policy::of(object, PolicyKind::Validating))
-            else {
-                continue;
-            };
-            let in_force = InForce {
-                policy: &policy,
-                policy_name: &binding.policy,
-                binding: &binding,
-                binding_name: &bound.header.name,
-            };
+        for in_force in self.policies_in_force(admission, PolicyKind::Validating) {
             let mut told = Vec::new();
             let denials = self.denials(target, admission, objects, &in_force, &mut told).await?;
             for (key, value) in &told {
-                ctx.annotate(&format!("{}/{key}", binding.policy), value);
+                ctx.annotate(&format!("{}/{key}", in_force.binding.policy), value);
             }
             for denial in denials {
                 let denied = in_force.told(ctx, &denial);
@@ -123,7 +130,7 @@ impl Registry {
         };
         let seen = self.as_seen(target, &kind, objects).await?;
         let request = attributes.request(&resource, &kind);
-        let namespace = namespace_of(attributes)?;
+        let namespace = admission.namespace()?;
         let caller = self.caller(attributes);
         let mut denials = Vec::new();
         for params in &all {
@@ -131,7 +138,7 @@ impl Registry {
                 object: seen.new.as_ref(),
                 old: seen.old.as_ref(),
                 request: &request,
-                namespace: namespace.as_ref(),
+                namespace,
                 params: params.as_ref(),
                 caller: &caller,
             };
@@ -141,20 +148,13 @@ impl Registry {
     }
 }
 
-/// The namespace that a request is in, as expressions see it.
-pub(super) fn namespace_of(attributes: &Attributes) -> Result<Option<Value>, Error> {
-    let namespace = attributes.in_namespace.as_ref().filter(|_| !attributes.is_namespace());
-    let namespace = namespace.map(|object| serde_json::from_slice::<Value>(&object.json()));
-    namespace.transpose().map_err(Error::internal)
-}
-
 // === impl InForce ===
 
 impl InForce<'_> {
     /// Does what the binding says of a failed validation. Returns the text of a refusal, if it is
     /// one.
     fn told(&self, ctx: &Context, denial: &Denial) -> Option<String> {
-        let (policy, binding) = (self.policy_name, self.binding_name);
+        let (policy, binding) = (&self.binding.policy, self.binding_name);
         let message = &denial.message;
         let mut denies = denial.always;
         for action in &self.binding.actions {

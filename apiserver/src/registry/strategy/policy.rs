@@ -12,6 +12,9 @@ use super::condition::match_conditions;
 use super::webhook::{judge_rule, required};
 use crate::admission::{Policy, PolicyKind};
 
+/// The most variables of a policy: each is compiled with all that come before it.
+const MOST_VARIABLES: usize = 1_000;
+
 /// Admission policies, of both kinds.
 #[derive(Debug)]
 pub(super) struct Policies {
@@ -48,8 +51,12 @@ impl Strategy for Policies {
         let params = part(spec, "paramKind").is_some();
         let conditions = items(spec, "matchConditions");
         problems.extend(match_conditions(conditions, params, &path.child("matchConditions")));
-        for (index, variable) in items(spec, "variables").iter().enumerate() {
-            let path = path.child("variables").index(index);
+        let (variables, at) = (items(spec, "variables"), path.child("variables"));
+        if variables.len() > MOST_VARIABLES {
+            problems.push(FieldError::too_many(&at, variables.len(), MOST_VARIABLES));
+        }
+        for (index, variable) in variables.iter().enumerate() {
+            let path = at.index(index);
             problems.extend(required(variable, "name", "name is not specified", &path));
             problems.extend(required(variable, "expression", "expression is not specified", &path));
         }
@@ -234,4 +241,34 @@ fn actions(spec: &Value, path: &FieldPath) -> Vec<FieldError> {
         problems.push(FieldError::invalid(path, &json!(actions), why));
     }
     problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_bounded() {
+        let check = |count: usize, expect: &[&str]| {
+            let variable = |at: usize| json!({"name": format!("v{at}"), "expression": "1"});
+            let rule = json!({
+                "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"],
+                "operations": ["CREATE"], "scope": "*",
+            });
+            let object = json!({"spec": {
+                "failurePolicy": "Fail",
+                "matchConstraints": {"resourceRules": [rule], "matchPolicy": "Equivalent"},
+                "variables": (0..count).map(variable).collect::<Vec<_>>(),
+                "validations": [{"expression": "true"}],
+            }});
+            let problems = Policies { mutating: false }.validate(&object);
+            let problems = problems.iter().map(ToString::to_string).collect::<Vec<_>>();
+            assert_eq!(problems, expect);
+        };
+        check(3, &[]);
+        check(
+            MOST_VARIABLES + 1,
+            &["spec.variables: Too many: 1001: must have at most 1000 items"],
+        );
+    }
 }
