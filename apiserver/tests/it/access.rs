@@ -1,14 +1,11 @@
 //! Who may do what: tenants with certificates, roles and bindings, reviews of access.
 
-use std::time::Duration;
-
-use apiserver::AuthOptions;
-use base64::Engine;
 use http::Method;
-use rcgen::{CertificateParams, DnType, Issuer, KeyPair};
 use serde_json::{Value, json};
 
-use crate::client::{Answer, Ask, Hub, PATIENCE, TOKEN, Who, ask_over, connect, pem};
+use crate::authority::{Authority, Pair};
+use crate::client::{Answer, Ask, Hub, Who, ask_over, connect_by, pem};
+use crate::deeds::eventually;
 
 const RBAC: &str = "apis/rbac.authorization.k8s.io/v1";
 const CLUSTERS: &str = "/clusters/root/apis/core.kcp.io/v1alpha1/logicalclusters";
@@ -16,65 +13,33 @@ const CLUSTERS: &str = "/clusters/root/apis/core.kcp.io/v1alpha1/logicalclusters
 /// A server that knows people by the certificates of an authority of theirs.
 struct Town {
     hub: Hub,
-    issuer: Issuer<'static, KeyPair>,
+    people: Authority,
     _folder: tempfile::TempDir,
-}
-
-/// One of them.
-struct Person {
-    kubeconfig: String,
 }
 
 impl Town {
     async fn new() -> Self {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.distinguished_name.push(DnType::CommonName, "people");
-        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-        let certificate = params.self_signed(&key).unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("people.crt");
-        std::fs::write(&file, certificate.pem()).unwrap();
-        let hub = Hub::start_with(|server| {
-            server.auth(AuthOptions {
-                client_authorities: Some(file.clone()),
-                admin_token: Some(TOKEN.into()),
-                ..AuthOptions::default()
-            })
-        })
-        .await;
-        Self { hub, issuer: Issuer::new(params, key), _folder: folder }
+        let (people, folder) = (Authority::new(), tempfile::tempdir().unwrap());
+        let options = people.trusted(folder.path());
+        let hub = Hub::start_with(|server| server.auth(options.clone())).await;
+        Self { hub, people, _folder: folder }
     }
 
-    fn person(&self, name: &str, groups: &[&str]) -> Person {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.distinguished_name.push(DnType::CommonName, name);
-        for group in groups {
-            params.distinguished_name.push(DnType::OrganizationName, *group);
-        }
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        let encode = |text: String| base64::engine::general_purpose::STANDARD.encode(text);
-        let kubeconfig = format!(
-            "client-certificate-data: {}\nclient-key-data: {}\n",
-            encode(certificate.pem()),
-            encode(key.serialize_pem())
-        );
-        Person { kubeconfig }
+    fn person(&self, name: &str, groups: &[&str]) -> Pair {
+        self.people.person(name, groups)
     }
 
-    async fn ask(&self, who: &Person, ask: Ask) -> Answer {
-        let admin = self.hub.kubeconfig();
-        let ca = pem(admin, "certificate-authority-data");
-        let stream = connect(self.hub.address(), &ca, Some(&who.kubeconfig), b"h2").await;
+    async fn ask(&self, who: &Pair, ask: Ask) -> Answer {
+        let ca = pem(self.hub.kubeconfig(), "certificate-authority-data");
+        let stream = connect_by(self.hub.address(), &ca, Some(who), b"h2").await;
         ask_over(stream, &ask).await
     }
 
-    async fn get(&self, who: &Person, path: &str) -> Answer {
+    async fn get(&self, who: &Pair, path: &str) -> Answer {
         self.ask(who, Ask::get(path)).await
     }
 
-    async fn post(&self, who: &Person, path: &str, body: Value) -> Answer {
+    async fn post(&self, who: &Pair, path: &str, body: Value) -> Answer {
         self.ask(who, Ask::new(Method::POST, path).json(&body)).await
     }
 
@@ -106,18 +71,6 @@ impl Town {
         body["subjects"] = json!([{"kind": "Group", "name": "makers"}]);
         let path = format!("/clusters/root/{RBAC}/clusterrolebindings");
         self.admin(Method::POST, &path, body).await;
-    }
-
-    async fn eventually(&self, path: &str, done: impl Fn(&Value) -> bool) -> Value {
-        let end = tokio::time::Instant::now() + PATIENCE;
-        loop {
-            let value = self.hub.get(path).await.json();
-            if done(&value) {
-                return value;
-            }
-            assert!(tokio::time::Instant::now() < end, "{path} is still {value}");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
     }
 }
 
@@ -305,7 +258,7 @@ async fn every_logical_cluster_begins_with_the_bootstrap_policy() {
     town.admin(Method::POST, &roles, things).await;
     let has = |role: &Value| role["rules"].as_array().is_some_and(|rules| rules.contains(&rule));
     for role in ["view", "edit", "admin"] {
-        let shown = town.eventually(&format!("{roles}/{role}"), has).await;
+        let shown = eventually(&town.hub, &format!("{roles}/{role}"), |_, role| has(role)).await;
         assert_eq!(
             shown["metadata"]["managedFields"][0]["manager"], "clusterrole-aggregation-controller",
             "{shown}"
@@ -314,7 +267,7 @@ async fn every_logical_cluster_begins_with_the_bootstrap_policy() {
     assert_eq!(town.hub.get(&view).await.json()["metadata"]["uid"], before["metadata"]["uid"]);
     town.hub.admin(Ask::new(Method::DELETE, &format!("{roles}/things"))).await;
     for role in ["view", "edit", "admin"] {
-        town.eventually(&format!("{roles}/{role}"), |role| !has(role)).await;
+        eventually(&town.hub, &format!("{roles}/{role}"), |_, role| !has(role)).await;
     }
     assert_eq!(town.hub.get(&view).await.json()["rules"], before["rules"]);
     // A role of one's own that collects.
@@ -324,17 +277,15 @@ async fn every_logical_cluster_begins_with_the_bootstrap_policy() {
         "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"mine": "yes"}}]},
     });
     town.admin(Method::POST, &roles, own).await;
-    town.eventually(&format!("{roles}/own"), |role| role["rules"].is_null()).await;
+    eventually(&town.hub, &format!("{roles}/own"), |_, role| role["rules"].is_null()).await;
     // One that is deleted comes back, with another UID.
     let discovery = format!("{roles}/system:discovery");
     let first = town.hub.get(&discovery).await.json();
     town.hub.admin(Ask::new(Method::DELETE, &discovery)).await;
     let uid = &first["metadata"]["uid"];
-    let back = town
-        .eventually(&discovery, |role| {
-            role["kind"] == "ClusterRole" && role["metadata"]["uid"] != *uid
-        })
-        .await;
+    let other =
+        |_: u16, role: &Value| role["kind"] == "ClusterRole" && role["metadata"]["uid"] != *uid;
+    let back = eventually(&town.hub, &discovery, other).await;
     assert_eq!(back["rules"], first["rules"]);
     town.hub.shutdown().await;
 }

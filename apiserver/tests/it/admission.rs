@@ -5,6 +5,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::client::{Answer, Ask, Hub};
+use crate::deeds::{create, eventually};
 use crate::hook::Hook;
 
 const GROUP: &str = "apis/admissionregistration.k8s.io/v1";
@@ -23,12 +24,6 @@ async fn send(hub: &Hub, method: Method, path: &str, body: &Value) -> Answer {
 
 async fn delete(hub: &Hub, path: &str) -> Answer {
     hub.admin(Ask::new(Method::DELETE, path)).await
-}
-
-async fn made(hub: &Hub, path: &str, body: &Value) -> Value {
-    let answer = send(hub, Method::POST, path, body).await;
-    assert_eq!(answer.status, 201, "{path}: {answer:?}");
-    answer.json()
 }
 
 /// A webhook of all operations on ConfigMaps, with some fields set otherwise.
@@ -121,7 +116,7 @@ async fn a_webhook_changes_what_is_written() {
     assert_eq!(request["oldObject"]["metadata"]["name"], "x");
 
     // Another logical cluster is asked nothing.
-    made(&hub, &maps("b"), &map("x")).await;
+    create(&hub, &maps("b"), &map("x")).await;
     assert!(hook.seen().is_empty());
     hub.shutdown().await;
 }
@@ -143,7 +138,7 @@ async fn refusals_are_told_in_the_webhooks_words() {
     assert!(request["object"]["metadata"]["uid"].is_string(), "as it would be stored: {request}");
     // Secrets are not its business.
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}});
-    made(&hub, "/clusters/a/api/v1/namespaces/default/secrets", &secret).await;
+    create(&hub, "/clusters/a/api/v1/namespaces/default/secrets", &secret).await;
     hub.shutdown().await;
 }
 
@@ -162,7 +157,7 @@ async fn selectors_conditions_and_dry_runs_decide_whether_a_webhook_is_asked() {
         let mut object = map("x");
         object["metadata"] = json!({"generateName": "x-", "labels": labels});
         object["data"]["a"] = json!(data);
-        made(&hub, path, &object).await;
+        create(&hub, path, &object).await;
         assert_eq!(hook.take_seen().len(), asked, "{path} {labels} {data}");
     };
     check(&maps("a"), json!({"watched": "yes"}), "b", 1).await;
@@ -172,7 +167,7 @@ async fn selectors_conditions_and_dry_runs_decide_whether_a_webhook_is_asked() {
 
     let sided = json!({"sideEffects": "NoneOnDryRun"});
     configure(&hub, "b", VALIDATING, "v", &webhook(&hook, "dry", &sided)).await;
-    made(&hub, &format!("{}?dryRun=All", maps("b")), &map("x")).await;
+    create(&hub, &format!("{}?dryRun=All", maps("b")), &map("x")).await;
     let request = &hook.take_seen()[0]["request"];
     assert_eq!(
         (&request["dryRun"], &request["options"]["dryRun"]),
@@ -194,7 +189,7 @@ async fn failures_follow_the_failure_policy() {
 
     let ignore = json!({"failurePolicy": "Ignore"});
     configure(&hub, "b", VALIDATING, "v", &webhook(&hook, "bad", &ignore)).await;
-    made(&hub, &maps("b"), &map("x")).await;
+    create(&hub, &maps("b"), &map("x")).await;
 
     let service = json!({"clientConfig": {"service": {"name": "s", "namespace": "n"}}});
     configure(&hub, "c", MUTATING, "m", &webhook(&hook, "svc", &service)).await;
@@ -206,7 +201,7 @@ async fn failures_follow_the_failure_policy() {
     // The configuration can be removed all the same.
     let path = format!("/clusters/c/{GROUP}/mutatingwebhookconfigurations/m");
     assert_eq!(delete(&hub, &path).await.status, 200);
-    made(&hub, &maps("c"), &map("x")).await;
+    create(&hub, &maps("c"), &map("x")).await;
     hub.shutdown().await;
 }
 
@@ -225,7 +220,7 @@ async fn a_webhook_is_asked_again_when_a_later_one_changes_the_object() {
     let again = json!({"reinvocationPolicy": "IfNeeded"});
     configure(&hub, "a", MUTATING, "a", &webhook(&first, "first", &again)).await;
     configure(&hub, "a", MUTATING, "b", &webhook(&second, "second", &json!({}))).await;
-    let map = made(&hub, &maps("a"), &map("x")).await;
+    let map = create(&hub, &maps("a"), &map("x")).await;
     assert_eq!(map["data"], json!({"a": "b", "count": "3", "second": "x"}));
     assert_eq!((first.seen().len(), second.seen().len()), (2, 1));
     hub.shutdown().await;
@@ -252,10 +247,10 @@ async fn policy(hub: &Hub, cluster: &str, spec: &Value, binding: &Value) {
         })
     };
     let path = format!("/clusters/{cluster}/{GROUP}/validatingadmissionpolicies");
-    made(hub, &path, &object("ValidatingAdmissionPolicy", merged(&base, spec))).await;
+    create(hub, &path, &object("ValidatingAdmissionPolicy", merged(&base, spec))).await;
     let bound = merged(&json!({"policyName": "p", "validationActions": ["Deny"]}), binding);
     let path = format!("/clusters/{cluster}/{GROUP}/validatingadmissionpolicybindings");
-    made(hub, &path, &object("ValidatingAdmissionPolicyBinding", bound)).await;
+    create(hub, &path, &object("ValidatingAdmissionPolicyBinding", bound)).await;
 }
 
 #[tokio::test]
@@ -286,10 +281,10 @@ async fn policies_judge_with_variables_and_messages() {
     check("long one", 422, "Invalid", "too long: long one").await;
     check("no", 403, "Forbidden", "no is no").await;
     check("x", 422, "Invalid", "failed expression: object.data.a != 'x'").await;
-    made(&hub, &maps("a"), &map("x")).await;
+    create(&hub, &maps("a"), &map("x")).await;
     let mut other = map("x");
     other["data"]["a"] = json!("no");
-    made(&hub, &maps("b"), &other).await;
+    create(&hub, &maps("b"), &other).await;
     hub.shutdown().await;
 }
 
@@ -299,7 +294,7 @@ async fn policies_take_parameters_and_may_only_warn() {
     let params = "/clusters/a/api/v1/namespaces/kube-system/configmaps";
     let mut limits = map("limits");
     limits["data"] = json!({"most": "2"});
-    made(&hub, params, &limits).await;
+    create(&hub, params, &limits).await;
     let spec = json!({
         "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
         "validations": [{
@@ -311,7 +306,7 @@ async fn policies_take_parameters_and_may_only_warn() {
         "name": "limits", "namespace": "kube-system", "parameterNotFoundAction": "Deny",
     });
     policy(&hub, "a", &spec, &json!({"paramRef": reference})).await;
-    made(&hub, &maps("a"), &map("x")).await;
+    create(&hub, &maps("a"), &map("x")).await;
     let mut large = map("large");
     large["data"] = json!({"a": "1", "b": "2", "c": "3"});
     let refused = send(&hub, Method::POST, &maps("a"), &large).await;
@@ -401,9 +396,9 @@ async fn types_of_policies_are_checked_in_their_status() {
     let path = format!("/clusters/a/{GROUP}/validatingadmissionpolicies");
     let definition = crate::types::definition(&json!([crate::types::version("v1", true)]));
     let crds = format!("/clusters/a/{}", crate::types::CRDS);
-    made(&hub, &crds, &definition).await;
+    create(&hub, &crds, &definition).await;
     let served = format!("{crds}/widgets.example.com");
-    crate::types::eventually(&hub, &served, crate::types::is("Established")).await;
+    eventually(&hub, &served, crate::types::is("Established")).await;
     let check = async |name: &str, groups: Value, resources: Value, text: &str, expect: Value| {
         let policy = json!({
             "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
@@ -416,9 +411,9 @@ async fn types_of_policies_are_checked_in_their_status() {
                 "validations": [{"expression": text}],
             },
         });
-        made(&hub, &path, &policy).await;
+        create(&hub, &path, &policy).await;
         let seen = |_: u16, policy: &Value| policy["status"]["observedGeneration"] == 1;
-        let policy = crate::types::eventually(&hub, &format!("{path}/{name}"), seen).await;
+        let policy = eventually(&hub, &format!("{path}/{name}"), seen).await;
         let place = "spec.validations[0].expression";
         let warnings = json!({"expressionWarnings": [{"fieldRef": place, "warning": expect}]});
         let expect = if expect.is_null() { json!({}) } else { warnings };

@@ -5,27 +5,15 @@ use base64::engine::general_purpose::STANDARD;
 use http::Method;
 use serde_json::{Value, json};
 
+use crate::authority::{Pair, params};
 use crate::client::Ask;
-use crate::yard::{Pair, REQUESTS, Yard, merge, params, request};
+use crate::deeds::{allow, eventually, merge};
+use crate::yard::{REQUESTS, Yard, request};
 
 const CLIENT: &str = "kubernetes.io/kube-apiserver-client";
-const RBAC: &str = "apis/rbac.authorization.k8s.io/v1";
 
 fn approve() -> Value {
     json!({"status": {"conditions": [{"type": "Approved", "status": "True", "reason": "ByHand"}]}})
-}
-
-/// Gives a user rights in a logical cluster, by rules of a ClusterRole.
-async fn allow(yard: &Yard, cluster: &str, user: &str, rules: &Value) {
-    let path = format!("/clusters/{cluster}/{RBAC}");
-    let role = json!({"metadata": {"name": user}, "rules": rules});
-    yard.admin(Method::POST, &format!("{path}/clusterroles"), &role).await;
-    let binding = json!({
-        "metadata": {"name": user},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": user},
-        "subjects": [{"kind": "User", "name": user}],
-    });
-    yard.admin(Method::POST, &format!("{path}/clusterrolebindings"), &binding).await;
 }
 
 /// Asks as `who` and approves as the administrator; the path of the request.
@@ -41,12 +29,8 @@ async fn approved(yard: &Yard, who: &Pair, cluster: &str, body: &Value) -> Strin
 async fn failure(yard: &Yard, path: &str) -> String {
     let conditions = |request: &Value| request["status"]["conditions"].as_array().unwrap().clone();
     let failed = |condition: &&Value| condition["type"] == "Failed";
-    let request = yard
-        .until(
-            async || yard.hub.get(path).await,
-            |request| conditions(request).iter().any(|c| failed(&c)),
-        )
-        .await;
+    let decided = |_: u16, request: &Value| conditions(request).iter().any(|c| failed(&c));
+    let request = eventually(&yard.hub, path, decided).await;
     assert_eq!(request["status"]["certificate"], Value::Null);
     let conditions = conditions(&request);
     conditions.iter().find(failed).unwrap()["message"].as_str().unwrap().to_owned()
@@ -61,7 +45,7 @@ async fn people_get_certificates_in_root_alone() {
         "resources": ["certificatesigningrequests"],
     }]);
     for cluster in ["root", "a"] {
-        allow(&yard, cluster, "bob", &may).await;
+        allow(&yard.hub, cluster, "bob", &may).await;
     }
     let bob = yard.person("bob", &["dev"]);
     let (mut body, key) = request(&params("ann", &["dev"]), CLIENT);
@@ -107,11 +91,11 @@ async fn deciding_and_signing_need_rights_on_the_signer() {
         json!({"verbs": [verb], "apiGroups": ["certificates.k8s.io"], "resources": ["signers"],
             "resourceNames": [name]})
     };
-    allow(&yard, "root", "none", &json!([on_parts])).await;
-    allow(&yard, "root", "one", &json!([on_parts, signers("approve", "example.com/x")])).await;
-    allow(&yard, "root", "all", &json!([on_parts, signers("approve", "example.com/*")])).await;
-    allow(&yard, "root", "other", &json!([on_parts, signers("approve", "example.com/y")])).await;
-    allow(&yard, "root", "signs", &json!([on_parts, signers("sign", "example.com/x")])).await;
+    allow(&yard.hub, "root", "none", json!([on_parts])).await;
+    allow(&yard.hub, "root", "one", json!([on_parts, signers("approve", "example.com/x")])).await;
+    allow(&yard.hub, "root", "all", json!([on_parts, signers("approve", "example.com/*")])).await;
+    allow(&yard.hub, "root", "other", json!([on_parts, signers("approve", "example.com/y")])).await;
+    allow(&yard.hub, "root", "signs", json!([on_parts, signers("sign", "example.com/x")])).await;
     let own = rcgen::generate_simple_self_signed(Vec::new()).unwrap().cert.pem();
     let signed = json!({"status": {"certificate": STANDARD.encode(own)}});
     let requests = format!("/clusters/root/{REQUESTS}");

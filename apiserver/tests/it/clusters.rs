@@ -1,23 +1,17 @@
 //! Logical clusters: how they begin, what each has, that they don't see each other, how they end.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::client::{Ask, Hub, PATIENCE, Who};
+use crate::client::{Ask, Hub, Who};
+use crate::deeds::{change, create, eventually, gone};
 
 const CLUSTERS: &str = "/clusters/root/apis/core.kcp.io/v1alpha1/logicalclusters";
 
 fn maps(cluster: &str, namespace: &str) -> String {
     format!("/clusters/{cluster}/api/v1/namespaces/{namespace}/configmaps")
-}
-
-async fn create(hub: &Hub, path: &str, object: Value) -> Value {
-    let answer = hub.admin(Ask::new(Method::POST, path).json(&object)).await;
-    assert_eq!(answer.status, 201, "{answer:?}");
-    answer.json()
 }
 
 async fn delete(hub: &Hub, path: &str) -> Value {
@@ -29,20 +23,6 @@ async fn delete(hub: &Hub, path: &str) -> Value {
 fn names(list: &Value) -> BTreeSet<&str> {
     let items = list["items"].as_array().unwrap();
     items.iter().map(|item| item["metadata"]["name"].as_str().unwrap()).collect()
-}
-
-/// Asks again until `done` says so.
-async fn eventually(hub: &Hub, path: &str, done: impl Fn(u16, &Value) -> bool) -> Value {
-    let end = tokio::time::Instant::now() + PATIENCE;
-    loop {
-        let answer = hub.get(path).await;
-        let value = answer.json();
-        if done(answer.status.as_u16(), &value) {
-            return value;
-        }
-        assert!(tokio::time::Instant::now() < end, "{path} is still {value}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }
 
 #[tokio::test]
@@ -109,10 +89,7 @@ async fn a_default_object_changes_and_comes_back() {
     create(&hub, &maps("one", "default"), json!({"metadata": {"name": "a"}})).await;
     let path = format!("{}/kube-root-ca.crt", maps("one", "kube-public"));
     let first = hub.get(&path).await.json();
-    let patch = Ask::new(Method::PATCH, &path)
-        .header("content-type", "application/merge-patch+json")
-        .body(r#"{"metadata":{"labels":{"x":"y"}}}"#);
-    let changed = hub.admin(patch).await.json();
+    let changed = change(&hub, &path, json!({"metadata": {"labels": {"x": "y"}}})).await;
     assert_eq!(changed["metadata"]["uid"], first["metadata"]["uid"], "it is the same object");
     assert_ne!(changed["metadata"]["resourceVersion"], first["metadata"]["resourceVersion"]);
     delete(&hub, &path).await;
@@ -129,10 +106,13 @@ async fn what_is_in_a_default_namespace_stays_when_that_is_changed() {
     create(&hub, &maps("one", "default"), json!({"metadata": {"name": "a"}})).await;
     let path = format!("{}/kube-root-ca.crt", maps("one", "default"));
     let first = hub.get(&path).await.json();
-    let patch = Ask::new(Method::PATCH, "/clusters/one/api/v1/namespaces/default")
-        .header("content-type", "application/merge-patch+json")
-        .body(r#"{"metadata":{"labels":{"x":"y"}}}"#);
-    assert_eq!(hub.admin(patch).await.json()["metadata"]["labels"]["x"], "y");
+    let changed = change(
+        &hub,
+        "/clusters/one/api/v1/namespaces/default",
+        json!({"metadata": {"labels": {"x": "y"}}}),
+    )
+    .await;
+    assert_eq!(changed["metadata"]["labels"]["x"], "y");
     assert_eq!(hub.get(&path).await.json(), first);
     hub.shutdown().await;
 }
@@ -203,11 +183,9 @@ async fn a_namespace_goes_with_its_content_and_not_before_it() {
     assert_eq!(told.collect::<Vec<_>>(), expected);
     let listed = hub.get(&maps("one", "n")).await.json();
     assert_eq!(names(&listed), BTreeSet::from(["held"]));
-    let patch = Ask::new(Method::PATCH, &format!("{}/held", maps("one", "n")))
-        .header("content-type", "application/merge-patch+json")
-        .body(r#"{"metadata":{"finalizers":null}}"#);
-    assert_eq!(hub.admin(patch).await.status, 200);
-    eventually(&hub, path, |status, _| status == 404).await;
+    change(&hub, &format!("{}/held", maps("one", "n")), json!({"metadata": {"finalizers": null}}))
+        .await;
+    gone(&hub, path).await;
     assert_eq!(hub.get(&format!("{}/stranger", maps("two", "default"))).await.status, 200);
     hub.shutdown().await;
 }
@@ -234,11 +212,9 @@ async fn deleting_a_logical_cluster_deletes_it_alone_and_waits_for_finalizers() 
             && message.contains("example.com/hold in 1 resource instances")
     };
     eventually(&hub, &path, named).await;
-    let patch = Ask::new(Method::PATCH, &format!("{}/held", maps("one", "n")))
-        .header("content-type", "application/merge-patch+json")
-        .body(r#"{"metadata":{"finalizers":null}}"#);
-    assert_eq!(hub.admin(patch).await.status, 200);
-    eventually(&hub, &path, |status, _| status == 404).await;
+    change(&hub, &format!("{}/held", maps("one", "n")), json!({"metadata": {"finalizers": null}}))
+        .await;
+    gone(&hub, &path).await;
     hub.get(&maps("one", "default")).await.fails(404, "NotFound");
     assert_eq!(hub.get(&maps("two", "n")).await.json()["items"], before, "nothing of two changed");
     // The same name again is another logical cluster, and an empty one.
@@ -255,11 +231,9 @@ async fn force_lets_a_logical_cluster_go_although_it_is_held() {
     create(&hub, &maps("one", "default"), held).await;
     let path = format!("{CLUSTERS}/one");
     delete(&hub, &path).await;
-    let patch = Ask::new(Method::PATCH, &path)
-        .header("content-type", "application/merge-patch+json")
-        .body(r#"{"metadata":{"annotations":{"core.kcp.io/force-delete":"true"}}}"#);
-    assert_eq!(hub.admin(patch).await.status, 200);
-    eventually(&hub, &path, |status, _| status == 404).await;
+    change(&hub, &path, json!({"metadata": {"annotations": {"core.kcp.io/force-delete": "true"}}}))
+        .await;
+    gone(&hub, &path).await;
     assert_eq!(hub.ask(Who::Admin, Ask::get(&maps("one", "default"))).await.status, 404);
     hub.shutdown().await;
 }

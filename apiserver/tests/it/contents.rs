@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::client::Ask;
-use crate::types::{eventually, is};
-use crate::yard::{DEFINITIONS, Yard};
+use crate::deeds::{eventually, merge};
+use crate::types::{CRDS, is};
+use crate::yard::Yard;
 
 const SCHEMAS: &str = "apis/apiresource.kcp.io/v1alpha1/apiresourceschemas";
 const IMPORTS: &str = "apis/apiresource.kcp.io/v1alpha1/apiresourceimports";
@@ -33,7 +34,7 @@ const TYPES: [(&str, &str); 5] = [
 ];
 
 async fn install(yard: &Yard) {
-    let path = format!("/clusters/system:crds/{DEFINITIONS}");
+    let path = format!("/clusters/system:crds/{CRDS}");
     for (name, definition) in TYPES {
         let ask = Ask::new(Method::POST, &path).header("content-type", "application/yaml");
         let made = yard.hub.admin(ask.body(definition)).await;
@@ -112,7 +113,7 @@ async fn a_schema_has_the_name_of_its_content() {
 
     // Nobody changes what is in one, whatever else they may.
     let change = json!({"spec": {"schema": {"description": "changed"}}});
-    let ask = crate::yard::merge(&one, &change);
+    let ask = merge(&one, &change);
     yard.hub.admin(ask).await.fails(422, "Invalid");
     yard.change(&one, &json!({"metadata": {"labels": {"a": "b"}}})).await;
     yard.hub.shutdown().await;

@@ -5,9 +5,9 @@ use http_body_util::Full;
 use serde_json::{Value, json};
 
 use crate::client::{Answer, Ask, Hub};
+use crate::deeds::{change, create, eventually, gone};
 use crate::hook::Hook;
-
-const CRDS: &str = "apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+use crate::types::{CRDS, is};
 
 /// `v1` has `spec.size`, `v2` (which is stored) has `spec.width`.
 fn definition(client: &Value) -> Value {
@@ -67,22 +67,10 @@ fn widget(version: &str, name: &str, field: &str) -> Value {
     })
 }
 
-async fn post(hub: &Hub, path: &str, body: &Value) -> Value {
-    let answer = hub.admin(Ask::new(Method::POST, path).json(body)).await;
-    assert_eq!(answer.status, 201, "{path}: {answer:?}");
-    answer.json()
-}
-
 async fn established(hub: &Hub, cluster: &str, client: &Value) {
-    post(hub, &format!("/clusters/{cluster}/{CRDS}"), &definition(client)).await;
+    create(hub, &format!("/clusters/{cluster}/{CRDS}"), &definition(client)).await;
     let path = format!("/clusters/{cluster}/{CRDS}/widgets.example.com");
-    for _ in 0..1000 {
-        if schema::crd::is_condition_true(&hub.get(&path).await.json(), "Established") {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
-    panic!("not established");
+    eventually(hub, &path, is("Established")).await;
 }
 
 #[tokio::test]
@@ -92,7 +80,7 @@ async fn versions_are_converted_by_the_webhook_and_once_each() {
     let client = json!({"url": hook.url("/convert"), "caBundle": hook.ca()});
     established(&hub, "a", &client).await;
 
-    let made = post(&hub, &widgets("a", "v1"), &widget("v1", "one", "size")).await;
+    let made = create(&hub, &widgets("a", "v1"), &widget("v1", "one", "size")).await;
     assert_eq!(made["spec"], json!({"size": 3}), "{made}");
     assert_eq!(made["metadata"]["labels"], json!({"converted": "yes"}));
     assert_eq!(made["metadata"]["generation"], 1, "only labels and annotations are taken");
@@ -109,7 +97,7 @@ async fn versions_are_converted_by_the_webhook_and_once_each() {
     assert_eq!(hook.take_seen().len(), each, "what it said is kept with the object");
 
     for name in ["two", "three", "four"] {
-        post(&hub, &widgets("a", "v2"), &widget("v2", name, "width")).await;
+        create(&hub, &widgets("a", "v2"), &widget("v2", name, "width")).await;
     }
     assert_eq!(hook.seen().len(), 0);
     let list = hub.get(&widgets("a", "v1")).await.json();
@@ -146,12 +134,12 @@ async fn watches_are_converted_in_order() {
     let client = json!({"url": hook.url("/convert"), "caBundle": hook.ca()});
     established(&hub, "a", &client).await;
     for name in ["a", "b"] {
-        post(&hub, &widgets("a", "v2"), &widget("v2", name, "width")).await;
+        create(&hub, &widgets("a", "v2"), &widget("v2", name, "width")).await;
     }
     let path = format!("{}?watch=true&timeoutSeconds=2&resourceVersion=0", widgets("a", "v1"));
     let (one, two, _) = tokio::join!(hub.get(&path), hub.get(&path), async {
         for name in ["c", "d", "e"] {
-            post(&hub, &widgets("a", "v2"), &widget("v2", name, "width")).await;
+            create(&hub, &widgets("a", "v2"), &widget("v2", name, "width")).await;
         }
         let path = format!("{}/a", widgets("a", "v2"));
         assert_eq!(hub.admin(Ask::new(Method::DELETE, &path)).await.status, 200);
@@ -193,7 +181,7 @@ async fn each_logical_cluster_asks_its_own() {
     for (cluster, hook) in [("a", &a), ("b", &b)] {
         let client = json!({"url": hook.url("/convert"), "caBundle": hook.ca()});
         established(&hub, cluster, &client).await;
-        post(&hub, &widgets(cluster, "v2"), &widget("v2", cluster, "width")).await;
+        create(&hub, &widgets(cluster, "v2"), &widget("v2", cluster, "width")).await;
     }
     let list = hub.get("/clusters/*/apis/example.com/v1/widgets").await.json();
     assert_eq!(list["items"].as_array().unwrap().len(), 2, "{list}");
@@ -264,27 +252,19 @@ async fn a_dead_webhook_keeps_no_namespace() {
     let client = json!({"url": "https://127.0.0.1:1/convert"});
     established(&hub, "one", &client).await;
     let namespaces = "/clusters/one/api/v1/namespaces";
-    post(&hub, namespaces, &json!({"metadata": {"name": "n"}})).await;
+    create(&hub, namespaces, &json!({"metadata": {"name": "n"}})).await;
     let within = |version: &str| widgets("one", version).replace("/default/", "/n/");
-    post(&hub, &within("v2"), &widget("v2", "old", "width")).await;
+    create(&hub, &within("v2"), &widget("v2", "old", "width")).await;
     // What is stored is of a version that is not the stored one any more.
     let mut other = definition(&client);
     for (index, storage) in [true, false].into_iter().enumerate() {
         other["spec"]["versions"][index]["storage"] = json!(storage);
     }
-    let patch = json!({"spec": {"versions": other["spec"]["versions"]}}).to_string();
-    let ask = Ask::new(Method::PATCH, &format!("/clusters/one/{CRDS}/widgets.example.com"));
-    let ask = ask.header("content-type", "application/merge-patch+json").body(patch);
-    assert_eq!(hub.admin(ask).await.status, 200);
+    let patch = json!({"spec": {"versions": other["spec"]["versions"]}});
+    change(&hub, &format!("/clusters/one/{CRDS}/widgets.example.com"), patch).await;
     assert_eq!(hub.get(&format!("{}/old", within("v1"))).await.status, 500, "it can't be shown");
     let path = format!("{namespaces}/n");
     assert_eq!(hub.admin(Ask::new(Method::DELETE, &path)).await.status, 200);
-    for _ in 0..1000 {
-        if hub.get(&path).await.status == 404 {
-            hub.shutdown().await;
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
-    panic!("{path} is still there");
+    gone(&hub, &path).await;
+    hub.shutdown().await;
 }

@@ -13,6 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::client::TlsStream;
 
 use crate::client::{Answer, Ask, Hub, PATIENCE, TOKEN, Who};
+use crate::deeds::create;
 
 const FEW: InflightLimits = InflightLimits { reads: 8, writes: 5, watches: 3 };
 
@@ -48,8 +49,7 @@ impl Street {
             });
             let path =
                 format!("/clusters/{tenant}/apis/rbac.authorization.k8s.io/v1/clusterrolebindings");
-            let answer = hub.admin(Ask::new(Method::POST, &path).json(&binding)).await;
-            assert_eq!(answer.status, 201, "{answer:?}");
+            create(&hub, &path, binding).await;
         }
         Self { hub, _folder: folder }
     }

@@ -1,13 +1,13 @@
 //! Garbage collection: what goes with its owners, what stays, and what never counts as an owner.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
 use store::{EmbeddedOptions, EmbeddedStore, Store};
 
-use crate::client::{Ask, Hub, PATIENCE, TOKEN};
+use crate::client::{Ask, Hub, TOKEN};
+use crate::deeds::{change, create, eventually, gone};
 
 const CORE: &str = "/clusters/one/api/v1";
 
@@ -17,12 +17,6 @@ fn maps(namespace: &str) -> String {
 
 fn map(name: &str) -> String {
     format!("{}/{name}", maps("default"))
-}
-
-async fn create(hub: &Hub, path: &str, object: Value) -> Value {
-    let answer = hub.admin(Ask::new(Method::POST, path).json(&object)).await;
-    assert_eq!(answer.status, 201, "{answer:?}");
-    answer.json()
 }
 
 /// A ConfigMap that names these as its owners.
@@ -45,40 +39,12 @@ async fn delete(hub: &Hub, path: &str, policy: &str) -> Value {
     answer.json()
 }
 
-async fn merge(hub: &Hub, path: &str, patch: Value) -> Value {
-    let ask = Ask::new(Method::PATCH, path).body(patch.to_string());
-    let answer = hub.admin(ask.header("content-type", "application/merge-patch+json")).await;
-    assert_eq!(answer.status, 200, "{answer:?}");
-    answer.json()
-}
-
-async fn eventually(hub: &Hub, path: &str, done: impl Fn(u16, &Value) -> bool) -> Value {
-    let end = tokio::time::Instant::now() + PATIENCE;
-    loop {
-        let answer = hub.get(path).await;
-        let value = answer.json();
-        if done(answer.status.as_u16(), &value) {
-            return value;
-        }
-        assert!(tokio::time::Instant::now() < end, "{path} is still {value}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
-
-async fn gone(hub: &Hub, path: &str) {
-    eventually(hub, path, |status, _| status == 404).await;
-}
-
 /// Waits until the collector has seen to everything that was written before: it takes changes in
 /// order, and a dependent without its owner goes at last.
 async fn settled(hub: &Hub) {
     let nobody = json!({"apiVersion": "v1", "kind": "Secret", "name": "nobody", "uid": "nobody"});
     let path = maps("kube-public");
-    let answer = hub.admin(
-        Ask::new(Method::POST, &path)
-            .json(&json!({"metadata": {"name": "settled", "ownerReferences": [nobody]}})),
-    );
-    assert_eq!(answer.await.status, 201);
+    dependent(hub, &path, "settled", &[nobody]).await;
     gone(hub, &format!("{path}/settled")).await;
 }
 
@@ -115,7 +81,7 @@ async fn foreground_waits_for_what_blocks() {
         .await;
     settled(&hub).await;
     assert_eq!(hub.get(&map("root")).await.status, 200, "its dependent is held");
-    merge(&hub, &map("held"), json!({"metadata": {"finalizers": null}})).await;
+    change(&hub, &map("held"), json!({"metadata": {"finalizers": null}})).await;
     gone(&hub, &map("root")).await;
     // One that doesn't block is not waited for.
     let root = create(&hub, &maps("default"), json!({"metadata": {"name": "root"}})).await;
@@ -180,7 +146,7 @@ async fn one_solid_owner_keeps_an_object() {
     // A foreground deletion doesn't wait for what has another owner.
     let c = create(&hub, &maps("default"), json!({"metadata": {"name": "c"}})).await;
     let both = json!({"metadata": {"ownerReferences": [owner(&b), owner(&c)]}});
-    merge(&hub, &map("child"), both).await;
+    change(&hub, &map("child"), both).await;
     delete(&hub, &map("b"), "Foreground").await;
     gone(&hub, &map("b")).await;
     let child = hub.get(&map("child")).await.json();
@@ -198,7 +164,7 @@ async fn circles_end() {
     }
     for (n, object) in all.iter().enumerate() {
         let owners = json!({"metadata": {"ownerReferences": [owner(&all[(n + 1) % 3])]}});
-        merge(&hub, &map(object["metadata"]["name"].as_str().unwrap()), owners).await;
+        change(&hub, &map(object["metadata"]["name"].as_str().unwrap()), owners).await;
     }
     delete(&hub, &map("a"), "Foreground").await;
     for name in ["a", "b", "c"] {

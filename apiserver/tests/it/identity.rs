@@ -3,15 +3,12 @@
 
 use apiserver::{AuthOptions, FrontProxies};
 use http::Method;
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
-    KeyPair,
-};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 
+use crate::authority::{Authority, Pair};
 use crate::client::{Answer, Ask, Hub, TOKEN, Who, ask_over, connect_by, pem};
-use crate::types::eventually;
+use crate::deeds::{create, gone};
 
 const REVIEWS: &str = "apis/authentication.k8s.io/v1/tokenreviews";
 const SELF: &str = "apis/authentication.k8s.io/v1/selfsubjectreviews";
@@ -22,12 +19,6 @@ fn accounts(cluster: &str, namespace: &str) -> String {
 
 async fn post(hub: &Hub, path: &str, object: &Value) -> Answer {
     hub.admin(Ask::new(Method::POST, path).json(object)).await
-}
-
-async fn create(hub: &Hub, path: &str, object: &Value) -> Value {
-    let answer = post(hub, path, object).await;
-    assert_eq!(answer.status, 201, "{answer:?}");
-    answer.json()
 }
 
 /// Makes a logical cluster with something in it.
@@ -131,7 +122,7 @@ async fn a_logical_cluster_that_is_made_again_knows_no_token_of_the_one_before()
     assert_eq!(code(&hub, "/clusters/a/healthz", &of_default).await, 200);
     let cluster = "/clusters/root/apis/core.kcp.io/v1alpha1/logicalclusters/a";
     hub.admin(Ask::new(Method::DELETE, cluster)).await;
-    eventually(&hub, cluster, |status, _| status == 404).await;
+    gone(&hub, cluster).await;
     assert_eq!(code(&hub, "/clusters/a/healthz", &of_default).await, 401);
     begin(&hub, "a").await;
     assert_eq!(code(&hub, "/clusters/a/healthz", &of_default).await, 401);
@@ -291,29 +282,6 @@ async fn tokens_of_a_file_and_nobody_at_all() {
     hub.shutdown().await;
 }
 
-/// An authority, and a client's certificate of it, as PEM.
-struct Authority(CertifiedIssuer<'static, KeyPair>);
-
-impl Authority {
-    fn new() -> Self {
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
-    }
-
-    fn pem(&self) -> String {
-        self.0.pem()
-    }
-
-    fn client(&self, name: &str) -> (String, String) {
-        let mut params = CertificateParams::default();
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        let key = KeyPair::generate().unwrap();
-        (params.signed_by(&key, &self.0).unwrap().pem(), key.serialize_pem())
-    }
-}
-
 #[tokio::test]
 async fn a_front_proxy_says_who_the_caller_is_and_nobody_else_does() {
     let (proxies, clients) = (Authority::new(), Authority::new());
@@ -345,11 +313,11 @@ async fn a_front_proxy_says_who_the_caller_is_and_nobody_else_does() {
             .header("x-remote-group", "system:masters")
             .header("x-remote-extra-scopes", "one")
     };
-    let answer = async |pair: &(String, String), ask: Ask| {
+    let answer = async |pair: &Pair, ask: Ask| {
         let stream = connect_by(hub.address(), &ca, Some(pair), b"h2").await;
         ask_over(stream, &ask).await
     };
-    let proxy = proxies.client("proxy");
+    let proxy = proxies.person("proxy", &[]);
     let user = answer(&proxy, whoami(true)).await.json()["status"]["userInfo"].take();
     let groups = ["system:masters", "system:authenticated"];
     let expect =
@@ -358,9 +326,9 @@ async fn a_front_proxy_says_who_the_caller_is_and_nobody_else_does() {
     // Without a name it is a certificate of nobody.
     answer(&proxy, whoami(false)).await.fails(401, "Unauthorized");
     // Another certificate of the same authority is no proxy, and a client's says whose it is alone.
-    answer(&proxies.client("eve"), whoami(true)).await.fails(401, "Unauthorized");
+    answer(&proxies.person("eve", &[]), whoami(true)).await.fails(401, "Unauthorized");
     for name in ["eve", "proxy"] {
-        let user = answer(&clients.client(name), whoami(true)).await.json()["status"].take();
+        let user = answer(&clients.person(name, &[]), whoami(true)).await.json()["status"].take();
         let expect = json!({"username": name, "groups": ["system:authenticated"]});
         assert_eq!(user["userInfo"], expect);
     }

@@ -4,7 +4,8 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::client::{Ask, Hub};
-use crate::types::{CRDS, eventually, is, post};
+use crate::deeds::{create, eventually};
+use crate::types::{CRDS, is};
 
 const GROUP: &str = "/clusters/a/apis/admissionregistration.k8s.io/v1";
 
@@ -42,9 +43,9 @@ async fn enforce(hub: &Hub, case: &str, given: &Value) {
         })
     };
     let policy = object("MutatingAdmissionPolicy", spec);
-    post(hub, &format!("{GROUP}/mutatingadmissionpolicies"), &policy).await;
+    create(hub, &format!("{GROUP}/mutatingadmissionpolicies"), &policy).await;
     let binding = object("MutatingAdmissionPolicyBinding", binding);
-    post(hub, &format!("{GROUP}/mutatingadmissionpolicybindings"), &binding).await;
+    create(hub, &format!("{GROUP}/mutatingadmissionpolicybindings"), &binding).await;
 }
 
 /// What of an answer is compared.
@@ -71,7 +72,7 @@ fn shown(code: u16, mut answer: Value) -> Value {
 async fn policies_change_objects_as_a_real_servers_do() {
     let hub = Hub::start().await;
     let table = table();
-    post(&hub, &format!("/clusters/a/{CRDS}"), &table["definition"]).await;
+    create(&hub, &format!("/clusters/a/{CRDS}"), &table["definition"]).await;
     let definition = format!("/clusters/a/{CRDS}/widgets.oracle.example.com");
     eventually(&hub, &definition, is("Established")).await;
     for param in table["params"].as_array().unwrap() {
@@ -79,7 +80,7 @@ async fn policies_change_objects_as_a_real_servers_do() {
             "apiVersion": "v1", "kind": "ConfigMap", "data": {"value": param["value"]},
             "metadata": {"name": param["name"], "labels": {"oracle": "param"}},
         });
-        post(&hub, "/clusters/a/api/v1/namespaces/default/configmaps", &map).await;
+        create(&hub, "/clusters/a/api/v1/namespaces/default/configmaps", &map).await;
     }
     let cases = table["cases"].as_array().unwrap();
     for case in cases {

@@ -7,6 +7,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 
 use crate::client::{Ask, Hub, PATIENCE, Who};
+use crate::deeds::gone;
 
 const MAPS: &str = "/clusters/one/api/v1/namespaces/default/configmaps";
 
@@ -142,11 +143,7 @@ async fn events_vanish_and_nothing_else_does() {
     }
     let other = "/clusters/one/apis/events.k8s.io/v1/namespaces/default/events/e";
     assert_eq!(hub.get(other).await.status, 200);
-    let end = tokio::time::Instant::now() + PATIENCE;
-    while hub.get(&format!("{core}/events/e")).await.status != 404 {
-        assert!(tokio::time::Instant::now() < end, "the event is still there");
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
+    gone(&hub, &format!("{core}/events/e")).await;
     assert_eq!(hub.get(other).await.status, 404);
     assert_eq!(hub.get(&format!("{core}/configmaps/m")).await.status, 200);
     hub.shutdown().await;

@@ -4,7 +4,8 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::client::{Ask, Hub};
-use crate::types::{CRDS, definition, eventually, is, post, version};
+use crate::deeds::{create, eventually};
+use crate::types::{CRDS, definition, is, version};
 
 const WIDGET: &str = "com.example.v1.Widget";
 const OLD_WIDGET: &str = "com.example.v1beta1.Widget";
@@ -23,7 +24,7 @@ async fn documents_follow_the_types() {
     let index = hub.get("/clusters/a/openapi/v3").await;
     assert_eq!(index.json()["paths"].get("apis/example.com/v1"), None);
     let both = json!([version("v1beta1", false), version("v1", true)]);
-    post(&hub, &crds, &definition(&both)).await;
+    create(&hub, &crds, &definition(&both)).await;
     let crd = eventually(&hub, &path, is("Established")).await;
 
     // From the moment that it is established, in v3 and in v2, with its schema.
@@ -74,7 +75,7 @@ async fn equal_types_have_equal_documents() {
     let mut tags = Vec::new();
     for cluster in ["a", "b"] {
         let crds = format!("/clusters/{cluster}/{CRDS}");
-        post(&hub, &crds, &definition(&json!([version("v1", true)]))).await;
+        create(&hub, &crds, &definition(&json!([version("v1", true)]))).await;
         let path = format!("{crds}/widgets.example.com");
         eventually(&hub, &path, is("Established")).await;
         let index = hub.get(&format!("/clusters/{cluster}/openapi/v3")).await;

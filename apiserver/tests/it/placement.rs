@@ -4,9 +4,9 @@ use contract::{OPERATOR, OPERATORS};
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::yard::{Pair, TARGETS, Yard};
-
-const RBAC: &str = "apis/rbac.authorization.k8s.io/v1";
+use crate::authority::Pair;
+use crate::deeds::allow;
+use crate::yard::{TARGETS, Yard};
 
 fn maps(cluster: &str) -> String {
     format!("/clusters/{cluster}/api/v1/namespaces/default/configmaps")
@@ -14,7 +14,6 @@ fn maps(cluster: &str) -> String {
 
 /// Lets a user edit ConfigMaps, and do `verbs` with SyncTargets of these names.
 async fn editor(yard: &Yard, cluster: &str, user: &str, verbs: &[&str], names: &[&str]) -> Pair {
-    let path = format!("/clusters/{cluster}/{RBAC}");
     let mut rules = vec![
         json!({"verbs": ["*"], "apiGroups": [""], "resources": ["configmaps", "namespaces"]}),
         json!({"verbs": ["patch", "update"], "apiGroups": ["workload.kcp.io"], "resources": ["synctargets"]}),
@@ -27,14 +26,7 @@ async fn editor(yard: &Yard, cluster: &str, user: &str, verbs: &[&str], names: &
         }
         rules.push(rule);
     }
-    let role = json!({"metadata": {"name": user}, "rules": rules});
-    yard.admin(Method::POST, &format!("{path}/clusterroles"), &role).await;
-    let binding = json!({
-        "metadata": {"name": user},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": user},
-        "subjects": [{"kind": "User", "name": user}],
-    });
-    yard.admin(Method::POST, &format!("{path}/clusterrolebindings"), &binding).await;
+    allow(&yard.hub, cluster, user, json!(rules)).await;
     yard.person(user, &[])
 }
 

@@ -1,11 +1,10 @@
 //! Quotas: what is counted, that nothing exceeds them, and that they are replenished.
 
-use std::time::Duration;
-
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::client::{Ask, Hub, PATIENCE};
+use crate::client::{Ask, Hub};
+use crate::deeds::eventually;
 
 const CORE: &str = "/clusters/one/api/v1/namespaces/default";
 
@@ -33,15 +32,7 @@ async fn quota(hub: &Hub, name: &str, hard: Value) {
 
 async fn used(hub: &Hub, name: &str, done: impl Fn(&Value) -> bool) -> Value {
     let path = format!("{CORE}/resourcequotas/{name}");
-    let end = tokio::time::Instant::now() + PATIENCE;
-    loop {
-        let quota = hub.get(&path).await.json();
-        if done(&quota) {
-            return quota;
-        }
-        assert!(tokio::time::Instant::now() < end, "{name} is still {quota}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    eventually(hub, &path, |_, quota| done(quota)).await
 }
 
 #[tokio::test]

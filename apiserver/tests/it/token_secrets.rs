@@ -6,7 +6,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::client::{Ask, Hub, Who};
-use crate::types::eventually;
+use crate::deeds::{self, change, eventually};
 
 const CORE: &str = "/clusters/one/api/v1/namespaces/default";
 
@@ -15,9 +15,7 @@ async fn post(hub: &Hub, plural: &str, object: &Value) -> crate::client::Answer 
 }
 
 async fn create(hub: &Hub, plural: &str, object: &Value) -> Value {
-    let answer = post(hub, plural, object).await;
-    assert_eq!(answer.status, 201, "{answer:?}");
-    answer.json()
+    deeds::create(hub, &format!("{CORE}/{plural}"), object).await
 }
 
 fn secret(name: &str, account: &str) -> Value {
@@ -41,8 +39,7 @@ async fn filled(hub: &Hub, name: &str) -> Value {
 }
 
 async fn gone(hub: &Hub, name: &str) {
-    let path = format!("{CORE}/secrets/{name}");
-    eventually(hub, &path, |status, _| status == 404).await;
+    deeds::gone(hub, &format!("{CORE}/secrets/{name}")).await;
 }
 
 async fn delete(hub: &Hub, path: &str) {
@@ -129,23 +126,20 @@ async fn a_namespace_takes_its_tokens_with_it() {
     let hub = Hub::start().await;
     let namespaces = "/clusters/one/api/v1/namespaces";
     let made = json!({"metadata": {"name": "short"}});
-    assert_eq!(hub.admin(Ask::new(Method::POST, namespaces).json(&made)).await.status, 201);
+    deeds::create(&hub, namespaces, made).await;
     let path = format!("{namespaces}/short/secrets");
     let held = {
         let mut held = secret("held", "default");
         held["metadata"]["finalizers"] = json!(["example.com/hold"]);
         held
     };
-    assert_eq!(hub.admin(Ask::new(Method::POST, &path).json(&held)).await.status, 201);
+    deeds::create(&hub, &path, held).await;
     let held = format!("{path}/held");
     eventually(&hub, &held, |_, secret| !secret["data"]["token"].is_null()).await;
     let namespace = format!("{namespaces}/short");
     assert_eq!(hub.admin(Ask::new(Method::DELETE, &namespace)).await.status, 200);
     eventually(&hub, &held, |_, secret| secret["metadata"]["deletionTimestamp"].is_string()).await;
-    let patch = json!({"metadata": {"finalizers": null}}).to_string();
-    let ask = Ask::new(Method::PATCH, &held).body(patch);
-    let ask = ask.header("content-type", "application/merge-patch+json");
-    assert_eq!(hub.admin(ask).await.status, 200);
-    eventually(&hub, &namespace, |status, _| status == 404).await;
+    change(&hub, &held, json!({"metadata": {"finalizers": null}})).await;
+    deeds::gone(&hub, &namespace).await;
     hub.shutdown().await;
 }

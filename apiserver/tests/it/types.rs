@@ -4,6 +4,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::client::{Ask, Hub};
+use crate::deeds::{create, eventually, gone};
 
 pub(crate) const CRDS: &str = "apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -33,29 +34,6 @@ pub(crate) fn version(name: &str, storage: bool) -> Value {
     })
 }
 
-pub(crate) async fn post(hub: &Hub, path: &str, body: &Value) -> Value {
-    let answer = hub.admin(Ask::new(Method::POST, path).json(body)).await;
-    assert_eq!(answer.status, 201, "{path}: {answer:?}");
-    answer.json()
-}
-
-/// Asks until the answer satisfies `wanted`: controllers work on their own time.
-pub(crate) async fn eventually(
-    hub: &Hub,
-    path: &str,
-    wanted: impl Fn(u16, &Value) -> bool,
-) -> Value {
-    for _ in 0..1000 {
-        let answer = hub.get(path).await;
-        let value = serde_json::from_slice(&answer.body).unwrap_or_default();
-        if wanted(answer.status.as_u16(), &value) {
-            return value;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
-    panic!("{path} never came to what was wanted");
-}
-
 pub(crate) fn is(condition: &'static str) -> impl Fn(u16, &Value) -> bool {
     move |_, crd| schema::crd::is_condition_true(crd, condition)
 }
@@ -68,7 +46,7 @@ async fn a_type_lives_and_dies_with_its_definition() {
     let widgets = "/clusters/a/apis/example.com/v1/namespaces/default/widgets";
     assert_eq!(hub.get(widgets).await.status, 404);
     for _ in 0..2 {
-        let made = post(&hub, &crds, &definition(&json!([version("v1", true)]))).await;
+        let made = create(&hub, &crds, &definition(&json!([version("v1", true)]))).await;
         assert_eq!(made["status"]["storedVersions"], json!(["v1"]), "{made}");
         eventually(&hub, &crd, is("Established")).await;
         // From the moment that it says so, it is served, and in no other logical cluster.
@@ -81,7 +59,7 @@ async fn a_type_lives_and_dies_with_its_definition() {
             "metadata": {"name": "w", "finalizers": ["example.com/hold"]},
             "spec": {}, "status": {"x": 1},
         });
-        let made = post(&hub, widgets, &held).await;
+        let made = create(&hub, widgets, &held).await;
         assert_eq!(made["spec"], json!({"size": 1}), "defaults");
         assert_eq!(made["status"], Value::Null, "a status is written by its own path");
         let bad = json!({
@@ -106,7 +84,7 @@ async fn a_type_lives_and_dies_with_its_definition() {
         let patch = Ask::new(Method::PATCH, &object).body(release.to_string());
         let patch = patch.header("content-type", "application/merge-patch+json");
         assert_eq!(hub.admin(patch).await.status, 200);
-        eventually(&hub, &crd, |status, _| status == 404).await;
+        gone(&hub, &crd).await;
         assert_eq!(hub.get(widgets).await.status, 404);
     }
     hub.shutdown().await;
@@ -117,7 +95,7 @@ async fn versions_are_of_one_object() {
     let hub = Hub::start().await;
     let crds = format!("/clusters/a/{CRDS}");
     let both = definition(&json!([version("v1", false), version("v2", true)]));
-    post(&hub, &crds, &both).await;
+    create(&hub, &crds, &both).await;
     eventually(&hub, &format!("{crds}/widgets.example.com"), is("Established")).await;
     let at = |version: &str| {
         format!("/clusters/a/apis/example.com/{version}/namespaces/default/widgets")
@@ -126,7 +104,7 @@ async fn versions_are_of_one_object() {
         "apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"},
         "spec": {"size": 3},
     });
-    let first = post(&hub, &at("v1"), &widget).await;
+    let first = create(&hub, &at("v1"), &widget).await;
     let second = hub.get(&format!("{}/w", at("v2"))).await.json();
     assert_eq!(first["apiVersion"], "example.com/v1");
     assert_eq!(second["apiVersion"], "example.com/v2");
@@ -143,12 +121,12 @@ async fn versions_are_of_one_object() {
 async fn names_are_taken_once() {
     let hub = Hub::start().await;
     let crds = format!("/clusters/a/{CRDS}");
-    post(&hub, &crds, &definition(&json!([version("v1", true)]))).await;
+    create(&hub, &crds, &definition(&json!([version("v1", true)]))).await;
     eventually(&hub, &format!("{crds}/widgets.example.com"), is("Established")).await;
     let mut rival = definition(&json!([version("v1", true)]));
     rival["metadata"]["name"] = json!("gadgets.example.com");
     rival["spec"]["names"] = json!({"plural": "gadgets", "kind": "Widget"});
-    post(&hub, &crds, &rival).await;
+    create(&hub, &crds, &rival).await;
     let refused = |_: u16, crd: &Value| {
         let conditions = crd["status"]["conditions"].as_array().cloned().unwrap_or_default();
         conditions.iter().any(|c| c["type"] == "NamesAccepted" && c["reason"] == "ListKindConflict")
@@ -165,7 +143,7 @@ async fn names_are_taken_once() {
 async fn shared_types_are_served_everywhere_and_stay_while_used() {
     let hub = Hub::start().await;
     let shared = format!("/clusters/system:crds/{CRDS}");
-    post(&hub, &shared, &definition(&json!([version("v1", true)]))).await;
+    create(&hub, &shared, &definition(&json!([version("v1", true)]))).await;
     let crd = format!("{shared}/widgets.example.com");
     eventually(&hub, &crd, is("Established")).await;
     let widgets = |cluster: &str| {
@@ -174,8 +152,8 @@ async fn shared_types_are_served_everywhere_and_stay_while_used() {
     let widget = json!({
         "apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"},
     });
-    post(&hub, &widgets("a"), &widget).await;
-    post(&hub, &widgets("b"), &widget).await;
+    create(&hub, &widgets("a"), &widget).await;
+    create(&hub, &widgets("b"), &widget).await;
     let all = hub.get("/clusters/*/apis/example.com/v1/widgets").await.json();
     assert_eq!(all["items"].as_array().unwrap().len(), 2, "{all}");
     // By its name the definition is seen everywhere; a list shows those of the logical cluster.
@@ -193,6 +171,6 @@ async fn shared_types_are_served_everywhere_and_stay_while_used() {
         assert_eq!(hub.admin(Ask::new(Method::DELETE, &path)).await.status, 200);
     }
     assert_eq!(hub.admin(Ask::new(Method::DELETE, &crd)).await.status, 200);
-    eventually(&hub, &crd, |status, _| status == 404).await;
+    gone(&hub, &crd).await;
     hub.shutdown().await;
 }

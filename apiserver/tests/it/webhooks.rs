@@ -7,8 +7,8 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::client::{Answer, Ask, Hub};
+use crate::deeds::create;
 use crate::hook::Hook;
-use crate::types::post;
 
 const GROUP: &str = "/clusters/a/apis/admissionregistration.k8s.io/v1";
 
@@ -93,7 +93,7 @@ async fn configure(hub: &Hub, case: &str, described: &Value, hook: &Hook) {
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
         "metadata": {"name": format!("{case}-{}", texts(described, "name"))}, "webhooks": [webhook],
     });
-    post(hub, &format!("{GROUP}/{}s", kind.to_lowercase()), &configuration).await;
+    create(hub, &format!("{GROUP}/{}s", kind.to_lowercase()), &configuration).await;
 }
 
 /// What a client sees of an answer.
@@ -157,11 +157,11 @@ async fn webhooks_are_asked_and_believed_as_by_a_real_server() {
         let namespace = json!({
             "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name},
         });
-        post(&hub, namespaces, &namespace).await;
+        create(&hub, namespaces, &namespace).await;
         if case["operation"] != "CREATE" {
             let old = if case["old"].is_null() { &case["object"] } else { &case["old"] };
             let path = format!("{namespaces}/{name}/configmaps");
-            post(&hub, &path, &object(case, old)).await;
+            create(&hub, &path, &object(case, old)).await;
         }
         let mut hooks = Vec::new();
         for described in items(&case["hooks"]) {

@@ -1,33 +1,25 @@
 //! A server with SyncTargets, their agents, and people: what tests of them begin with.
 
-use std::time::Duration;
-
-use apiserver::AuthOptions;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::Method;
-use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair, SanType,
-};
+use rcgen::{CertificateParams, Issuer, KeyPair, SanType};
 use serde_json::{Value, json};
 
-use crate::client::{Answer, Ask, Hub, PATIENCE, TOKEN, Who, ask_over};
-use crate::types::{eventually, is};
+use crate::authority::{Authority, Pair, params};
+use crate::client::{Answer, Ask, Hub, Who, ask_over};
+use crate::deeds::{eventually, merge, until};
+use crate::types::{CRDS, is};
 
 pub(crate) const TARGETS: &str = "apis/workload.kcp.io/v1alpha1/synctargets";
 pub(crate) const REQUESTS: &str = "apis/certificates.k8s.io/v1/certificatesigningrequests";
-pub(crate) const DEFINITIONS: &str = "apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// The server, and the authority of people's certificates.
 pub(crate) struct Yard {
     pub(crate) hub: Hub,
-    people: Issuer<'static, KeyPair>,
+    people: Authority,
     root: tempfile::TempDir,
 }
-
-/// A certificate and its key, as PEM.
-pub(crate) type Pair = (String, String);
 
 /// A SyncTarget, and what an agent of it introduces itself with.
 pub(crate) struct Target {
@@ -35,18 +27,6 @@ pub(crate) struct Target {
     pub(crate) name: String,
     pub(crate) uid: String,
     pub(crate) token: String,
-}
-
-/// What a certificate is to say.
-pub(crate) fn params(name: &str, groups: &[&str]) -> CertificateParams {
-    let mut params = CertificateParams::new(Vec::new()).unwrap();
-    params.distinguished_name = DistinguishedName::new();
-    params.distinguished_name.push(DnType::CommonName, name);
-    for group in groups {
-        params.distinguished_name.push(DnType::OrganizationName, *group);
-    }
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-    params
 }
 
 pub(crate) fn uri(text: &str) -> SanType {
@@ -67,23 +47,13 @@ pub(crate) fn request(params: &CertificateParams, signer: &str) -> (Value, Strin
 
 impl Yard {
     pub(crate) async fn new() -> Self {
-        let root = tempfile::tempdir().unwrap();
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let authority = params.self_signed(&key).unwrap();
-        let file = root.path().join("people.crt");
-        std::fs::write(&file, authority.pem()).unwrap();
-        let hub = Hub::start_with(|server| {
-            server.root_directory(root.path()).auth(AuthOptions {
-                client_authorities: Some(file.clone()),
-                admin_token: Some(TOKEN.into()),
-                ..AuthOptions::default()
-            })
-        })
-        .await;
-        let yard = Self { hub, people: Issuer::new(params, key), root };
-        let path = format!("/clusters/system:crds/{DEFINITIONS}");
+        let (people, root) = (Authority::new(), tempfile::tempdir().unwrap());
+        let options = people.trusted(root.path());
+        let hub =
+            Hub::start_with(|server| server.root_directory(root.path()).auth(options.clone()))
+                .await;
+        let yard = Self { hub, people, root };
+        let path = format!("/clusters/system:crds/{CRDS}");
         let definition = include_str!("../../../crds/synctargets.workload.kcp.io.yaml");
         let ask = Ask::new(Method::POST, &path).header("content-type", "application/yaml");
         let made = yard.hub.admin(ask.body(definition)).await;
@@ -103,9 +73,7 @@ impl Yard {
 
     /// A certificate by the authority of people.
     pub(crate) fn by_people(&self, params: &CertificateParams) -> Pair {
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.signed_by(&key, &self.people).unwrap();
-        (certificate.pem(), key.serialize_pem())
+        self.people.certify(params)
     }
 
     /// A certificate by the server's own authority, whatever it says.
@@ -208,34 +176,14 @@ impl Yard {
 
     /// The certificate in the status of a request, once it is there.
     pub(crate) async fn issued(&self, get: impl AsyncFn() -> Answer) -> String {
-        let request = self.until(get, |request| request["status"]["certificate"].is_string()).await;
+        let signed = |code: u16, request: &Value| {
+            assert_eq!(code, 200, "{request}");
+            request["status"]["certificate"].is_string()
+        };
+        let request = until(get, signed).await;
         let pem = STANDARD.decode(request["status"]["certificate"].as_str().unwrap()).unwrap();
         String::from_utf8(pem).unwrap()
     }
-
-    /// Asks until the answer is as wanted.
-    pub(crate) async fn until(
-        &self,
-        get: impl AsyncFn() -> Answer,
-        wanted: impl Fn(&Value) -> bool,
-    ) -> Value {
-        let end = tokio::time::Instant::now() + PATIENCE;
-        loop {
-            let answer = get().await;
-            assert_eq!(answer.status, 200, "{answer:?}");
-            let value = answer.json();
-            if wanted(&value) {
-                return value;
-            }
-            assert!(tokio::time::Instant::now() < end, "it is still {value}");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    }
-}
-
-pub(crate) fn merge(path: &str, patch: &Value) -> Ask {
-    let ask = Ask::new(Method::PATCH, path).header("content-type", "application/merge-patch+json");
-    ask.body(patch.to_string())
 }
 
 impl Target {

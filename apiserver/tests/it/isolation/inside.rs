@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 
 use super::world::{RBAC, World};
 use crate::client::Ask;
+use crate::deeds::eventually;
 use crate::hook::Hook;
-use crate::types::{CRDS, definition, eventually, is, version};
+use crate::types::{CRDS, definition, is, version};
 
 const ADMISSION: &str = "apis/admissionregistration.k8s.io/v1";
 

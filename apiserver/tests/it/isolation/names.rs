@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::world::{CLUSTERS, TREASURE, World, tells_nothing};
 use crate::client::{Answer, Ask, PATIENCE};
-use crate::types::eventually;
+use crate::deeds::eventually;
 
 const SECRETS: &str = "/clusters/b/api/v1/namespaces/default/secrets";
 

@@ -1,6 +1,6 @@
 //! A server with two logical clusters, and everybody who may ask it something.
 
-use apiserver::{AuthOptions, Network};
+use apiserver::Network;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -9,13 +9,13 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::SendRequest;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use rcgen::{CertificateParams, DnType, Issuer, KeyPair};
 use runtime::Tasks;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use tracing::info_span;
 
-use crate::client::{Answer, Ask, Hub, PATIENCE, TOKEN, connect_by, pem};
+use crate::authority::{Authority, Pair};
+use crate::client::{Answer, Ask, Hub, PATIENCE, connect_by, pem};
 
 pub(super) const RBAC: &str = "apis/rbac.authorization.k8s.io/v1";
 pub(super) const CLUSTERS: &str = "/clusters/root/apis/core.kcp.io/v1alpha1/logicalclusters";
@@ -31,7 +31,7 @@ pub(super) const EVERYBODY: &str = "MOAPRSNFX";
 pub(super) struct World {
     pub(super) hub: Hub,
     callers: Vec<(char, Caller)>,
-    issuer: Issuer<'static, KeyPair>,
+    people: Authority,
     tasks: Tasks,
     _folder: tempfile::TempDir,
 }
@@ -47,23 +47,14 @@ impl World {
     /// S is a ServiceAccount without rights. In `b`: F is a ServiceAccount that is an administrator.
     /// M is a master, N is known and has no rights, X is nobody.
     pub(super) async fn new() -> Self {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("people.crt");
-        std::fs::write(&file, params.self_signed(&key).unwrap().pem()).unwrap();
+        let (people, folder) = (Authority::new(), tempfile::tempdir().unwrap());
+        let options = people.trusted(folder.path());
         let hub = Hub::start_with(|server| {
-            server.allow_outbound(Network::loopback()).auth(AuthOptions {
-                client_authorities: Some(file.clone()),
-                admin_token: Some(TOKEN.into()),
-                ..AuthOptions::default()
-            })
+            server.allow_outbound(Network::loopback()).auth(options.clone())
         })
         .await;
-        let issuer = Issuer::new(params, key);
         let (tasks, callers) = (Tasks::new(), Vec::new());
-        let mut world = Self { hub, callers, issuer, tasks, _folder: folder };
+        let mut world = Self { hub, callers, people, tasks, _folder: folder };
         world.settle().await;
         world
     }
@@ -159,22 +150,11 @@ impl World {
 
     /// Somebody with a certificate.
     pub(super) async fn person(&self, name: &str, groups: &[&str]) -> Caller {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.distinguished_name.push(DnType::CommonName, name);
-        for group in groups {
-            params.distinguished_name.push(DnType::OrganizationName, *group);
-        }
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        self.caller(Some((certificate.pem(), key.serialize_pem())), None).await
+        self.caller(Some(self.people.person(name, groups)), None).await
     }
 
     /// Somebody with a certificate, a token, or neither.
-    pub(super) async fn caller(
-        &self,
-        pair: Option<(String, String)>,
-        token: Option<String>,
-    ) -> Caller {
+    pub(super) async fn caller(&self, pair: Option<Pair>, token: Option<String>) -> Caller {
         let ca = pem(self.hub.kubeconfig(), "certificate-authority-data");
         let stream = connect_by(self.hub.address(), &ca, pair.as_ref(), b"h2").await;
         let handshake =
