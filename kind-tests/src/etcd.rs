@@ -90,18 +90,10 @@ impl Etcd {
             let scheme = if options.tls { "https" } else { "http" };
             let url = format!("{scheme}://127.0.0.1:{}", ports.client);
             let mut etcd = Command::new(path(Tool::Etcd)?);
-            etcd.arg(format!("--name={member}"))
-                .arg(format!("--data-dir={}", folder.join(&member).display()))
-                .arg(format!("--listen-client-urls={url}"))
-                .arg(format!("--advertise-client-urls={url}"))
-                .arg(format!("--listen-peer-urls={}", http(ports.peer)))
-                .arg(format!("--initial-advertise-peer-urls={}", http(ports.peer)))
-                .arg(format!("--initial-cluster={cluster}"))
-                .arg(format!("--listen-metrics-urls={}", http(ports.health)))
-                .arg("--log-level=error");
-            if !options.durable {
-                etcd.arg("--unsafe-no-fsync");
-            }
+            let peer = http(ports.peer);
+            let data = folder.join(&member);
+            etcd.args(flags(&member, &data, &url, &peer, &cluster, options.durable));
+            etcd.arg(format!("--listen-metrics-urls={}", http(ports.health)));
             if let Some(quota) = options.quota {
                 etcd.arg(format!("--quota-backend-bytes={quota}"));
             }
@@ -191,19 +183,33 @@ impl Certificates {
 /// The flags of an etcd of one member without TLS.
 pub(crate) fn arguments(folder: &Path, client: u16, peer: u16, durable: bool) -> Vec<String> {
     let (client, peer) = (http(client), http(peer));
-    let mut arguments = vec![
-        format!("--data-dir={}", folder.join("etcd").display()),
+    let cluster = format!("default={peer}");
+    flags("default", &folder.join("etcd"), &client, &peer, &cluster, durable)
+}
+
+/// The flags that every member has.
+fn flags(
+    name: &str,
+    data: &Path,
+    client: &str,
+    peer: &str,
+    cluster: &str,
+    durable: bool,
+) -> Vec<String> {
+    let mut flags = vec![
+        format!("--name={name}"),
+        format!("--data-dir={}", data.display()),
         format!("--listen-client-urls={client}"),
         format!("--advertise-client-urls={client}"),
         format!("--listen-peer-urls={peer}"),
         format!("--initial-advertise-peer-urls={peer}"),
-        format!("--initial-cluster=default={peer}"),
+        format!("--initial-cluster={cluster}"),
         "--log-level=error".to_owned(),
     ];
     if !durable {
-        arguments.push("--unsafe-no-fsync".to_owned());
+        flags.push("--unsafe-no-fsync".to_owned());
     }
-    arguments
+    flags
 }
 
 fn http(port: u16) -> String {

@@ -1,9 +1,10 @@
 //! The harness: real Kubernetes programs and our own server, started as processes on this machine.
 //!
 //! [`tools`] builds upstream programs from exact versions and keeps them in a cache outside the
-//! checkout. [`ControlPlane`] is a real etcd with a real kube-apiserver, [`Etcd`] is a cluster of the former alone, [`Hub`] is our server;
-//! [`Kubectl`] talks to either. Whatever is started belongs to a [`Run`], whose folder records it,
-//! so that the next run cleans up after one that crashed. Tests wrap themselves in [`scenario()`].
+//! checkout. [`ControlPlane`] is a real etcd with a real kube-apiserver, [`Etcd`] a cluster of etcd
+//! alone, [`Hub`] is our server; [`Kubectl`] talks to either server. Whatever is started belongs to a
+//! [`Run`], whose folder records it, so that the next run cleans up after one that crashed. Tests wrap
+//! themselves in [`scenario()`].
 //!
 //! Nothing here knows what our server does: it is a black box behind its flags and its port.
 

@@ -38,8 +38,8 @@ const MAX_WORK: u64 = 1 << 26;
 /// # Errors
 /// [`PatchError::Malformed`] when the patch is no list of operations,
 /// [`PatchError::TooManyOperations`] above [`MAX_OPERATIONS`], [`PatchError::Failed`] when a path is
-/// missing, [`PatchError::TestFailed`] when a `test` fails, [`PatchError::TooLarge`] above the budgets. After an error `doc` may
-/// be patched in part and is to be thrown away.
+/// missing, [`PatchError::TestFailed`] when a `test` fails, [`PatchError::TooLarge`] above the budgets.
+/// After an error `doc` may be patched in part and is to be thrown away.
 pub fn apply(doc: &mut Value, patch: &Value, max_copied: usize) -> Result<(), PatchError> {
     let operations = match patch {
         Value::Array(operations) => operations.as_slice(),
