@@ -3,7 +3,8 @@
 //! # Guarantees
 //! - A key is worked on by one at a time; news that come meanwhile make it be looked at again.
 //! - A logical cluster with much to do delays another by one turn of a share at most.
-//! - Memory is held only for keys that wait or run.
+//! - A key that rests takes nobody's place, and news of it wait until it has rested.
+//! - Memory is held only for keys that wait, run or rest.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::Hash;
@@ -55,6 +56,7 @@ enum State {
     Ready,
     Later(Instant),
     Running { again: bool },
+    Resting { due: Instant, again: bool },
 }
 
 #[derive(Debug)]
@@ -94,6 +96,7 @@ impl<K: Clone + Ord + Hash + InCluster> Fair<K> {
             Some(item) => match item.state {
                 State::Ready => {}
                 State::Running { .. } => item.state = State::Running { again: true },
+                State::Resting { due, .. } => item.state = State::Resting { due, again: true },
                 State::Later(due) => {
                     item.state = State::Ready;
                     self.later.remove(&(due, key.clone()));
@@ -109,10 +112,13 @@ impl<K: Clone + Ord + Hash + InCluster> Fair<K> {
             && *due <= now
             && let Some((_, key)) = self.later.pop_first()
         {
-            if let Some(item) = self.items.get_mut(&key) {
+            let Some(item) = self.items.get_mut(&key) else { continue };
+            if let State::Resting { again: false, .. } = item.state {
+                self.items.remove(&key);
+            } else {
                 item.state = State::Ready;
+                self.ready(key);
             }
-            self.ready(key);
         }
         if self.running >= self.limits.most {
             return None;
@@ -132,11 +138,7 @@ impl<K: Clone + Ord + Hash + InCluster> Fair<K> {
 
     /// Notes the end of work on a key; one that is to be tried again waits longer each time.
     pub(super) fn done(&mut self, key: K, retry: bool, now: Instant) {
-        self.running = self.running.saturating_sub(1);
-        let cluster: Box<str> = key.cluster().into();
-        if let Some(lane) = self.lanes.get_mut(&cluster) {
-            lane.running = lane.running.saturating_sub(1);
-        }
+        let cluster = self.ended(&key);
         let again = match self.items.get_mut(&key) {
             Some(item) if item.state == (State::Running { again: true }) => {
                 item.state = State::Ready;
@@ -161,6 +163,28 @@ impl<K: Clone + Ord + Hash + InCluster> Fair<K> {
             self.ready(key);
         }
         self.turn(cluster);
+    }
+
+    /// Notes the end of work on a key that is not to be worked on before a time; then it is, if there
+    /// are news by then.
+    pub(super) fn rest(&mut self, key: K, until: Instant) {
+        let cluster = self.ended(&key);
+        if let Some(item) = self.items.get_mut(&key) {
+            let again = item.state == State::Running { again: true };
+            *item = Item { state: State::Resting { due: until, again }, delay: SHORTEST };
+            self.later.insert((until, key));
+        }
+        self.turn(cluster);
+    }
+
+    /// Takes a key out of those that run. Returns its logical cluster.
+    fn ended(&mut self, key: &K) -> Box<str> {
+        self.running = self.running.saturating_sub(1);
+        let cluster: Box<str> = key.cluster().into();
+        if let Some(lane) = self.lanes.get_mut(&cluster) {
+            lane.running = lane.running.saturating_sub(1);
+        }
+        cluster
     }
 
     /// When the next key is due that waits for a time.
@@ -263,10 +287,32 @@ mod tests {
         assert!(queue.items.is_empty() && queue.lanes.is_empty() && queue.turns.is_empty());
     }
 
+    #[test]
+    fn who_rests_takes_no_place() {
+        let now = Instant::now();
+        let mut queue = Fair::new(Limits { most: 1, ..LIMITS });
+        queue.add((0, 1));
+        assert_eq!(queue.take(now), Some((0, 1)));
+        queue.add((0, 2));
+        assert_eq!(queue.take(now), None, "one at a time");
+        let rested = now + SHORTEST * 100;
+        queue.rest((0, 1), rested);
+        assert_eq!(queue.take(now), Some((0, 2)));
+        // What came while it was worked on, or while it rests, waits until it has rested.
+        queue.add((0, 2));
+        queue.rest((0, 2), rested);
+        queue.add((0, 2));
+        assert_eq!((queue.take(now), queue.next_due()), (None, Some(rested)));
+        assert_eq!(queue.take(rested), Some((0, 2)));
+        queue.done((0, 2), false, rested);
+        assert_eq!(queue.take(rested), None);
+        assert!(queue.items.is_empty() && queue.lanes.is_empty() && queue.later.is_empty());
+    }
+
     proptest! {
         /// Whatever happens, limits hold, nothing is lost, and in the end nothing is kept.
         #[test]
-        fn nothing_is_lost(steps in proptest::collection::vec((0_u8..3, 0_u8..4, 0_u8..3), 1..200)) {
+        fn nothing_is_lost(steps in proptest::collection::vec((0_u8..4, 0_u8..4, 0_u8..3), 1..200)) {
             let now = Instant::now();
             let mut queue = Fair::new(LIMITS);
             let mut running = Vec::<Name>::new();
@@ -284,6 +330,11 @@ mod tests {
                             running.push(key);
                             let share = running.iter().filter(|k| k.0 == key.0).count();
                             prop_assert!(share <= LIMITS.share && running.len() <= LIMITS.most);
+                        }
+                    }
+                    2 => {
+                        if let Some(key) = running.pop() {
+                            queue.rest(key, now + LIMITS.longest);
                         }
                     }
                     _ => {

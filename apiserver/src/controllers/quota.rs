@@ -64,8 +64,7 @@ async fn follow(registry: &Arc<Registry>) {
                 running.push(async {
                     let begin = Instant::now();
                     let counted = registry.recount_all(&place.cluster, &place.namespace).await;
-                    tokio::time::sleep(begin.elapsed() * REST).await;
-                    (place, counted)
+                    (place, counted.map(|()| begin.elapsed()))
                 });
             }
             let step = async {
@@ -84,11 +83,13 @@ async fn follow(registry: &Arc<Registry>) {
                     }
                 }
                 Some(Step::Event(None)) => break,
-                Some(Step::Done(place, counted)) => {
-                    if let Err(error) = &counted {
-                        warn!(?place, %error, "cannot count");
-                    }
-                    queue.done(place, counted.is_err(), Instant::now());
+                Some(Step::Done(place, Ok(took))) => {
+                    let now = Instant::now();
+                    queue.rest(place, now + took * REST);
+                }
+                Some(Step::Done(place, Err(error))) => {
+                    warn!(?place, %error, "cannot count");
+                    queue.done(place, true, Instant::now());
                 }
                 None => {}
             }
@@ -98,7 +99,8 @@ async fn follow(registry: &Arc<Registry>) {
 
 enum Step {
     Event(Option<Arc<Event>>),
-    Done(Place, Result<(), Error>),
+    /// How long it took to count.
+    Done(Place, Result<Duration, Error>),
 }
 
 /// Whether a change may be one that is not counted by its own commit.
