@@ -91,6 +91,7 @@ impl Cache {
             tokio::select! {
                 () = cancelled.cancelled() => {}
                 () = feeder.feed() => {}
+                () = feeder.forget_what_is_old() => {}
             }
             feeder.inner.write().watchers.end_all();
         });

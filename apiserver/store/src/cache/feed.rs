@@ -1,9 +1,11 @@
 //! Following the store: how the cache is loaded, and how changes come in.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
+use parking_lot::RwLockWriteGuard;
 use tracing::{debug, error, warn};
 
 use super::state::State;
@@ -22,7 +24,32 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// How long it waits at most, after doubling: soon enough after a store is back.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
+/// How long recent events stay in memory at least, however few they are: longer than a minute, after
+/// which watches are sent a bookmark, so one that resumes finds its place here. What they have replaced
+/// is scattered over memory and holds much more of it than its own bytes.
+const RECENT: Duration = Duration::from_secs(90);
+
+/// How often it is looked for older ones.
+const LOOK_EVERY: Duration = Duration::from_secs(15);
+
 impl Cache {
+    /// Lets recent events go when they are old, for ever.
+    pub(super) async fn forget_what_is_old(&self) {
+        let mut ticks = tokio::time::interval(LOOK_EVERY);
+        // What was reached at each tick, the last ones.
+        let mut reached = VecDeque::new();
+        loop {
+            let now = ticks.tick().await;
+            while let Some((_, revision)) = reached.pop_front_if(|(then, _)| *then + RECENT <= now)
+            {
+                // They are dropped without the lock.
+                let old = self.inner.write().state.forget(revision);
+                drop(old);
+            }
+            reached.push_back((now, self.revision()));
+        }
+    }
+
     /// Follows the store's watch, for ever.
     ///
     /// A watch that ended is resumed at once, as falling behind is ordinary in a burst of writes;
@@ -89,8 +116,14 @@ impl Cache {
                     })
                     .collect::<Vec<_>>();
                 let mut inner = self.inner.write();
-                let Inner { state, watchers, observers } = &mut *inner;
+                let mut taken = None;
                 for (key, slot, revision) in changes {
+                    // An event for thousands of watchers takes a while: readers have their turn
+                    // between commits.
+                    if taken.replace(revision).is_some_and(|taken| taken != revision) {
+                        RwLockWriteGuard::bump(&mut inner);
+                    }
+                    let Inner { state, watchers, observers } = &mut *inner;
                     for observer in &*observers {
                         observer.changed(&key);
                     }

@@ -349,6 +349,23 @@ impl State {
         }
     }
 
+    /// The recent events, for tests.
+    #[cfg(test)]
+    pub(super) fn recent_events(&self) -> &VecDeque<Arc<Event>> {
+        &self.recent
+    }
+
+    /// Gives up the recent events up to a revision: those are in the store's history alone then.
+    pub(super) fn forget(&mut self, revision: Revision) -> Vec<Arc<Event>> {
+        let count = self.recent.partition_point(|event| event.revision <= revision);
+        let old: Vec<_> = self.recent.drain(..count).collect();
+        if let Some(last) = old.last() {
+            self.recent_bytes -= old.iter().map(|event| event.cost()).sum::<usize>();
+            self.recent_after = last.revision;
+        }
+        old
+    }
+
     fn remember(&mut self, event: Arc<Event>) {
         self.recent_bytes += event.cost();
         self.recent.push_back(event);
