@@ -27,7 +27,7 @@ use super::App;
 use super::body::Body;
 use super::coalesce::coalesce;
 use super::stall::StallGuard;
-use super::streams::{Streams, streams};
+use super::streams::{Streams, Turns, streams};
 
 /// Time for a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -65,6 +65,7 @@ pub(crate) async fn listen(
     tasks: Tasks,
     ends: Ends,
 ) {
+    let turns = Turns::new();
     loop {
         let accepted = tokio::select! {
             () = ends.stop.cancelled() => return,
@@ -79,7 +80,8 @@ pub(crate) async fn listen(
                 continue;
             }
         };
-        let (tls, app, ends, streams) = (tls.clone(), app.clone(), ends.clone(), tasks.clone());
+        let (tls, app, ends) = (tls.clone(), app.clone(), ends.clone());
+        let streams = (tasks.clone(), turns.clone());
         tasks.spawn(Span::none(), async move {
             let ended = tokio::select! {
                 ended = serve(stream, peer, tls, app, streams, ends.stop) => ended,
@@ -97,7 +99,7 @@ async fn serve(
     remote: SocketAddr,
     tls: TlsAcceptor,
     app: Arc<App>,
-    tasks: Tasks,
+    streams: (Tasks, Turns),
     stop: CancellationToken,
 ) -> io::Result<()> {
     stream.set_nodelay(true)?;
@@ -115,7 +117,7 @@ async fn serve(
         async move { Ok::<_, Infallible>(app.serve(&peer, remote, request).await) }
     });
     if http2 {
-        return serve_http2(stream, service, tasks, &stop).await;
+        return serve_http2(stream, service, streams, &stop).await;
     }
     let connection = http1_settings().serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
@@ -134,14 +136,14 @@ async fn serve(
 async fn serve_http2<S>(
     stream: TlsStream<StallGuard<TcpStream>>,
     service: S,
-    tasks: Tasks,
+    (tasks, turns): (Tasks, Turns),
     stop: &CancellationToken,
 ) -> io::Result<()>
 where
     S: HttpService<Incoming, ResBody = Body, Error = Infallible>,
     S::Future: Send + 'static,
 {
-    let (streams, mut settled) = streams(tasks);
+    let (streams, mut settled) = streams(tasks, &turns);
     let (stream, flusher) = coalesce(stream);
     let connection = http2_settings(streams).serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
@@ -152,7 +154,8 @@ where
             stopped = true;
             connection.as_mut().graceful_shutdown();
         }
-        settled.poll(cx);
+        // Held until this turn has written.
+        let _turn = settled.poll(cx);
         if let Poll::Ready(ended) = connection.as_mut().poll(cx) {
             return Poll::Ready(ended.map_err(io::Error::other));
         }

@@ -6,6 +6,10 @@
 //! then wakes one task, which takes all hundred frames and writes them together, where a hundred
 //! tasks would each wake the connection for one frame.
 //!
+//! A connection with thousands of watches is kept from making all others wait: one turn takes
+//! [`BUDGET`], and what is left then waits for a [`Turns`] of which there are fewer than cores. So of
+//! such connections only a few want to run at a time, and whoever does little waits behind those few.
+//!
 //! Invariant: a stream is polled by one task at a time, the one that owns it.
 
 use std::cell::Cell;
@@ -15,13 +19,18 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
+use std::thread::available_parallelism;
+use std::time::Duration;
 
 use futures::task::AtomicWaker;
 use hyper::rt::Executor;
 use parking_lot::Mutex;
 use runtime::Tasks;
 use slab::Slab;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::coop::{Unconstrained, unconstrained};
+use tokio::time::Instant;
+use tokio_util::sync::PollSemaphore;
 use tracing::Span;
 
 type Stream = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -39,6 +48,14 @@ pub(super) fn waits() {
 /// Rounds over the streams that are ready in one turn. A stream that has sent is ready once more,
 /// mostly for nothing; one that goes on for longer waits for the next turn.
 const ROUNDS: usize = 3;
+
+/// How long the streams of one turn may take: some fifty frames, of which the cost of writing them
+/// together is a small part, and little for who waits for the same core.
+const BUDGET: Duration = Duration::from_micros(500);
+
+/// Turns of connections with more to do than one turn takes, shared by all of them in order.
+#[derive(Clone, Debug)]
+pub(super) struct Turns(Arc<Semaphore>);
 
 /// Runs the streams of one connection: hyper's executor.
 #[derive(Clone)]
@@ -61,6 +78,9 @@ struct Shared {
 pub(super) struct Settled {
     shared: Arc<Shared>,
     streams: Slab<Running>,
+    /// What was ready when the last turn's time was over.
+    left: Vec<usize>,
+    turns: PollSemaphore,
 }
 
 struct Running {
@@ -79,10 +99,25 @@ struct Ready {
 }
 
 /// A new connection's executor, and the part to poll with the connection.
-pub(super) fn streams(tasks: Tasks) -> (Streams, Settled) {
+pub(super) fn streams(tasks: Tasks, turns: &Turns) -> (Streams, Settled) {
     let shared = Arc::new(Shared::default());
-    let settled = Settled { shared: shared.clone(), streams: Slab::new() };
+    let settled = Settled {
+        shared: shared.clone(),
+        streams: Slab::new(),
+        left: Vec::new(),
+        turns: PollSemaphore::new(turns.0.clone()),
+    };
     (Streams { tasks, shared }, settled)
+}
+
+// === impl Turns ===
+
+impl Turns {
+    /// Half of the cores are for them at most.
+    pub(super) fn new() -> Self {
+        let cores = available_parallelism().map_or(1, usize::from);
+        Self(Arc::new(Semaphore::new((cores / 2).max(1))))
+    }
 }
 
 // === impl Streams ===
@@ -121,21 +156,41 @@ impl fmt::Debug for Streams {
 
 impl Settled {
     /// Polls the streams that have something to do. They wake `cx`; the connection is to be polled
-    /// after them, since they fill what it sends.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) {
+    /// after them, since they fill what it sends. What is returned is to be held to the end of that.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Option<OwnedSemaphorePermit> {
         self.shared.connection.register(cx.waker());
         let arrived = std::mem::take(&mut *self.shared.moving.lock());
         arrived.into_iter().for_each(|stream| self.settle(stream));
-        for _ in 0..ROUNDS {
-            let ready = std::mem::take(&mut *self.shared.ready.lock());
-            if ready.is_empty() {
-                return;
+        let mut turn = None;
+        if !self.left.is_empty() {
+            match self.turns.poll_acquire(cx) {
+                Poll::Ready(taken) => turn = taken,
+                Poll::Pending => return None,
             }
-            ready.into_iter().for_each(|number| self.run(number));
         }
-        if !self.shared.ready.lock().is_empty() {
+        let end = Instant::now() + BUDGET;
+        for _ in 0..ROUNDS {
+            let mut ready = std::mem::take(&mut self.left);
+            ready.append(&mut self.shared.ready.lock());
+            if ready.is_empty() {
+                return turn;
+            }
+            let mut ready = ready.into_iter();
+            for number in ready.by_ref() {
+                self.run(number);
+                if Instant::now() >= end {
+                    break;
+                }
+            }
+            self.left.extend(ready);
+            if !self.left.is_empty() {
+                break;
+            }
+        }
+        if !self.left.is_empty() || !self.shared.ready.lock().is_empty() {
             cx.waker().wake_by_ref();
         }
+        turn
     }
 
     fn settle(&mut self, stream: Stream) {
@@ -176,8 +231,6 @@ impl Wake for Ready {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use futures::StreamExt;
     use futures::channel::mpsc;
 
@@ -187,7 +240,7 @@ mod tests {
     #[tokio::test]
     async fn waiting_streams_move() {
         let tasks = Tasks::new();
-        let (streams, mut settled) = streams(tasks);
+        let (streams, mut settled) = streams(tasks, &Turns::new());
         let (send, mut receive) = mpsc::unbounded::<u8>();
         let (done, mut heard) = mpsc::unbounded();
         streams.execute(async move {
@@ -200,13 +253,13 @@ mod tests {
             }
         });
         let until_settled = poll_fn(|cx| {
-            settled.poll(cx);
+            drop(settled.poll(cx));
             if settled.streams.is_empty() { Poll::Pending } else { Poll::Ready(()) }
         });
         tokio::time::timeout(Duration::from_secs(10), until_settled).await.unwrap();
         send.unbounded_send(7).unwrap();
         let heard_it = poll_fn(|cx| {
-            settled.poll(cx);
+            drop(settled.poll(cx));
             heard.poll_next_unpin(cx)
         });
         assert_eq!(tokio::time::timeout(Duration::from_secs(10), heard_it).await.unwrap(), Some(7));
@@ -214,10 +267,59 @@ mod tests {
         assert!(send.unbounded_send(8).is_err());
     }
 
+    /// One turn takes so long and no longer; what is left waits for those that are left elsewhere.
+    #[tokio::test]
+    async fn long_turns_are_parted() {
+        let turns = Turns(Arc::new(Semaphore::new(1)));
+        let (streams, mut settled) = streams(Tasks::new(), &turns);
+        let (done, mut heard) = mpsc::unbounded();
+        for number in 0..20 {
+            let done = done.clone();
+            let work = async move {
+                let mut rested = false;
+                poll_fn(|_| {
+                    waits();
+                    if std::mem::replace(&mut rested, true) {
+                        Poll::Ready(())
+                    } else {
+                        Poll::Pending
+                    }
+                })
+                .await;
+                let begin = Instant::now();
+                while begin.elapsed() < BUDGET / 4 {}
+                done.unbounded_send(number).unwrap();
+            };
+            streams.execute(work);
+        }
+        let moved = async {
+            while settled.shared.moving.lock().len() < 20 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), moved).await.unwrap();
+        let mut count = || std::iter::from_fn(|| heard.try_recv().ok()).count();
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(settled.poll(&mut cx).is_none());
+        let first = count();
+        assert!((1..=5).contains(&first), "{first}");
+        let other = turns.0.clone().try_acquire_owned().unwrap();
+        assert!(settled.poll(&mut cx).is_none());
+        assert_eq!(count(), 0);
+        drop(other);
+        let mut all = first;
+        while all < 20 {
+            let turn = settled.poll(&mut cx);
+            assert!(turn.is_some(), "{all}");
+            assert_eq!(turns.0.available_permits(), 0);
+            all += count();
+        }
+    }
+
     /// A stream that ends by itself never reaches the connection.
     #[tokio::test]
     async fn short_streams_stay() {
-        let (streams, settled) = streams(Tasks::new());
+        let (streams, settled) = streams(Tasks::new(), &Turns::new());
         let (done, heard) = tokio::sync::oneshot::channel();
         streams.execute(async move {
             tokio::task::yield_now().await;
