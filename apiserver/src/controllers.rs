@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use runtime::Tasks;
+use store::Urgency;
 use tracing::info_span;
 
 use crate::auth::{MASTERS, UserInfo};
@@ -80,5 +81,12 @@ fn context() -> Context {
     };
     let mut context = Context::new(Arc::new(user), Timestamp::now(), "kcp-apiserver".into());
     context.inside = true;
+    context
+}
+
+/// The context of what nobody waits for: others' writes go first.
+fn housekeeping() -> Context {
+    let mut context = context();
+    context.urgency = Urgency::Later;
     context
 }

@@ -27,8 +27,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use super::context;
 use super::fair::{Fair, InCluster, Limits};
+use super::housekeeping;
 use crate::clusters::record;
 use crate::registry::{Error, Registry, Target};
 use status::Remaining;
@@ -152,11 +152,11 @@ async fn empty(registry: &Registry, holder: &Holder) -> Result<bool, Error> {
         Holder::Cluster(cluster) => (cluster, None),
     };
     let remaining = Sweep { registry, cluster, namespace, forced }.run().await;
-    if remaining.is_nothing() && registry.release(&context(), &key).await? {
+    if remaining.is_nothing() && registry.release(&housekeeping(), &key).await? {
         return Ok(true);
     }
     let status = holder.status(&value, &remaining);
-    registry.set_status(&context(), &holder.target(registry)?, status).await?;
+    registry.set_status(&housekeeping(), &holder.target(registry)?, status).await?;
     // Others may hold what is empty: their last change is the news.
     Ok(remaining.is_nothing())
 }

@@ -39,8 +39,8 @@ impl Registry {
     ///
     /// After a race the cache has caught up with what was in the way.
     pub(super) async fn write(&self, write: Write, guard: Guard) -> Result<Revision, Lost> {
-        let Guard { compares, ops } = guard;
-        let mut txn = Txn { compares, ops };
+        let Guard { compares, ops, urgency } = guard;
+        let mut txn = Txn { compares, ops, urgency };
         let Write { key, expect, value } = write;
         txn.compares.push(store::Compare { key: key.clone(), expect });
         txn.ops.push(match value {

@@ -78,7 +78,7 @@ impl Registry {
                 };
             }
             let guard = if is_stored(&slot) {
-                Guard::default()
+                Guard::of(ctx.urgency)
             } else {
                 self.guard(ctx, &cluster, &target.namespace)?
             };

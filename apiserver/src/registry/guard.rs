@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use machinery::{ClusterName, GroupResource, ObjectKey};
 use store::cache::{Object, Origin, Slot};
-use store::{Compare, Expect, Key, Op};
+use store::{Compare, Expect, Key, Op, Urgency};
 
 use crate::clusters::record;
 use crate::registry::{Context, Error, Registry, Target};
@@ -17,6 +17,8 @@ use crate::registry::{Context, Error, Registry, Target};
 pub(super) struct Guard {
     pub(super) compares: Vec<Compare>,
     pub(super) ops: Vec<Op>,
+    /// How soon the write is wanted.
+    pub(super) urgency: Urgency,
 }
 
 impl Registry {
@@ -35,7 +37,7 @@ impl Registry {
         let namespace_key =
             Key::new(&namespaces(), &ObjectKey::new(cluster.clone(), "", namespace));
         let [cluster_slot, namespace_slot] = self.cache.slots([&cluster_key, &namespace_key]);
-        let mut guard = Guard::default();
+        let mut guard = Guard::of(ctx.urgency);
         let mut new_cluster = false;
         match &cluster_slot {
             Slot::Object(object) if object.header.deletion_timestamp.is_some() => {
@@ -133,6 +135,11 @@ impl Registry {
 // === impl Guard ===
 
 impl Guard {
+    /// Nothing to compare, and somebody waits or not.
+    pub(super) fn of(urgency: Urgency) -> Self {
+        Self { urgency, ..Self::default() }
+    }
+
     pub(super) fn require(&mut self, key: Key, expect: Expect) {
         self.compares.push(Compare { key, expect });
     }

@@ -5,7 +5,7 @@ use machinery::ClusterName;
 use machinery::meta::{get, set};
 use serde_json::{Value, json};
 use store::cache::Slot;
-use store::{CommitError, Expect, Key, Op, Txn};
+use store::{CommitError, Expect, Key, Op, Txn, Urgency};
 
 use super::commit::{Lost, TRIES, Write, parse};
 use super::create::contended;
@@ -28,7 +28,11 @@ impl Registry {
         }
         let value = store::object::encode(&record::new(cluster, &self.new_uid(), now, None));
         let compares = vec![store::Compare { key: key.clone(), expect: Expect::Absent }];
-        match self.store.commit(Txn { compares, ops: vec![Op::Put { key, value }] }).await {
+        match self
+            .store
+            .commit(Txn { compares, ops: vec![Op::Put { key, value }], ..Txn::default() })
+            .await
+        {
             Ok(_) | Err(CommitError::Conflict { .. }) => self.consistent().await,
             Err(error) => Err(Error::internal(error)),
         }
@@ -87,10 +91,10 @@ impl Registry {
         Err(contended())
     }
 
-    /// Removes a record of any form, if it is still the one of `revision`.
+    /// Removes a record of any form, if it is still the one of `revision`. Nobody waits for it.
     pub(crate) async fn purge(&self, key: &Key, revision: store::Revision) -> Result<(), Error> {
         let write = Write { key: key.clone(), expect: Expect::At(revision), value: None };
-        match self.write(write, Guard::default()).await {
+        match self.write(write, Guard::of(Urgency::Later)).await {
             Ok(_) | Err(Lost::Race | Lost::GuardRace) => Ok(()),
             Err(Lost::Refused(error)) => Err(error),
         }
@@ -99,7 +103,6 @@ impl Registry {
     /// Takes the server's own finalizers off a namespace, a logical cluster or a CRD that has
     /// nothing in it any more, which lets it go unless others hold it. Returns whether it is gone.
     pub(crate) async fn release(&self, ctx: &Context, key: &Key) -> Result<bool, Error> {
-        let _ = ctx;
         for _ in 0..TRIES {
             let Some(current) = self.cache.get(key) else {
                 return Ok(true);
@@ -138,7 +141,7 @@ impl Registry {
             }
             let value = if held { Some(encoded) } else { self.removal(key) };
             let write = Write { key: key.clone(), expect: current.expect(), value };
-            match self.write(write, Guard::default()).await {
+            match self.write(write, Guard::of(ctx.urgency)).await {
                 Ok(_) => return Ok(!held),
                 Err(Lost::Race | Lost::GuardRace) => {}
                 Err(Lost::Refused(error)) => return Err(error),

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use schema::crd::CustomType;
 use schema::resource::ResourceDef;
 use serde_json::Value;
+use store::Urgency;
 
 use crate::auth::authz::Attributes;
 use crate::auth::{MASTERS, UserInfo};
@@ -62,6 +63,8 @@ pub struct Context {
     pub agent: Arc<str>,
     /// Whether the server itself asks, on its own behalf: admission is for others.
     pub(crate) inside: bool,
+    /// How soon what is written is wanted: the server's own housekeeping lets others go first.
+    pub(crate) urgency: Urgency,
     /// Whether the caller was let in because the logical cluster did not exist and they may create
     /// it. Should it exist by now, it must belong to them.
     pub(crate) creating: bool,
@@ -199,6 +202,7 @@ impl Context {
             now,
             agent,
             inside: false,
+            urgency: Urgency::Now,
             creating: false,
             warnings: Mutex::default(),
             annotations: Mutex::default(),

@@ -156,7 +156,7 @@ impl Registry {
             };
             // A virtual object becomes real: that is a creation in its namespace.
             let mut guard = if is_stored(&slot) {
-                Guard::default()
+                Guard::of(ctx.urgency)
             } else {
                 self.guard(ctx, &cluster, &target.namespace)?
             };

@@ -58,7 +58,8 @@ fn put(number: usize) -> Txn {
     let resource = GroupResource::new("", "configmaps");
     let name = format!("name-{number:06}");
     let key = Key::new(&resource, &ObjectKey::new(ClusterName::root(), "default", &name));
-    Txn { compares: vec![], ops: vec![Op::Put { key, value: Bytes::from(vec![b'v'; VALUE]) }] }
+    let ops = vec![Op::Put { key, value: Bytes::from(vec![b'v'; VALUE]) }];
+    Txn { ops, ..Txn::default() }
 }
 
 /// Commits of records that are there already, this many at once.

@@ -33,7 +33,7 @@ async fn main() -> anyhow::Result<()> {
         vec![put(definition("b"), parted("b").as_bytes())],
     ];
     for (number, ops) in commits.into_iter().enumerate() {
-        let revision = store.commit(Txn { compares: vec![], ops }).await?;
+        let revision = store.commit(Txn { ops, ..Txn::default() }).await?;
         if number == 1 {
             store.compact(revision).await?;
         }

@@ -81,7 +81,8 @@ fn put(number: u64) -> Txn {
     });
     let resource = GroupResource::new("", "configmaps");
     let key = Key::new(&resource, &ObjectKey::new(ClusterName::root(), &namespace, &name));
-    Txn { compares: vec![], ops: vec![Op::Put { key, value: store::object::encode(&object) }] }
+    let ops = vec![Op::Put { key, value: store::object::encode(&object) }];
+    Txn { ops, ..Txn::default() }
 }
 
 /// Lets a writer work until the file is so long, and kills it. Returns what it had acknowledged.

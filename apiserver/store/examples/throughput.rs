@@ -67,7 +67,8 @@ fn put(number: u64, keys: u64) -> Txn {
     // Numbers are spread over the keys, as the names of real objects are.
     let name = format!("name-{}", (number % keys).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let key = Key::new(&resource, &ObjectKey::new(ClusterName::root(), "default", &name));
-    Txn { compares: vec![], ops: vec![Op::Put { key, value: Bytes::from(vec![b'v'; VALUE]) }] }
+    let ops = vec![Op::Put { key, value: Bytes::from(vec![b'v'; VALUE]) }];
+    Txn { ops, ..Txn::default() }
 }
 
 /// Time that the process has used, in user mode and in the kernel.

@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn forms() {
         let check = |ops: Vec<Op>, expect: Option<&str>| {
-            let got = check(&Txn { compares: vec![], ops }).err().map(|error| error.to_string());
+            let got = check(&Txn { ops, ..Txn::default() }).err().map(|error| error.to_string());
             assert_eq!(got.as_deref(), expect);
         };
         check(vec![], None);

@@ -8,7 +8,7 @@
 //!   recent commits are all there is, both bounded.
 //!
 //! # Flow
-//! `writer` owns the file and groups commits; `snapshot` reads one revision of the file; `watch`
+//! `queue` says whose commit is next; `writer` owns the file and commits in groups; `snapshot` reads one revision of the file; `watch`
 //! follows the log and then memory; `compaction` says what may be forgotten; `parts` keeps what many
 //! values have in common; `open` and `format` know the bytes, which `FORMAT.md` describes.
 
@@ -16,6 +16,7 @@ mod compaction;
 pub(crate) mod format;
 pub(crate) mod open;
 pub(crate) mod parts;
+mod queue;
 mod snapshot;
 mod watch;
 mod writer;
@@ -23,13 +24,12 @@ mod writer;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 use redb::StorageBackend;
 use runtime::Tasks;
 use tokio::sync::{Semaphore, oneshot};
@@ -38,6 +38,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::compaction::Schedule;
 use self::open::{Birth, Opened};
+use self::queue::Queue;
 use self::snapshot::Snapshot;
 use self::writer::{Position, Request, Writer};
 use crate::history::History;
@@ -71,7 +72,7 @@ pub struct EmbeddedOptions {
 pub struct EmbeddedStore {
     shared: Arc<Shared>,
     identity: Identity,
-    requests: Mutex<Option<SyncSender<Request>>>,
+    requests: Arc<Queue>,
 }
 
 /// What the store, its writer and its watches share.
@@ -151,12 +152,12 @@ impl EmbeddedStore {
             reads: Tasks::new(),
             ended: CancellationToken::new(),
         });
-        let (sender, requests) = sync_channel(QUEUE);
+        let requests = Arc::new(Queue::default());
         let interval = options.compaction_interval.max(Duration::from_millis(1));
         let writer = Writer {
             database,
             shared: shared.clone(),
-            requests,
+            requests: requests.clone(),
             schedule: Schedule::new(options.history, interval, Instant::now(), revision),
             file,
             position: Position { revision, oldest, trimmed, minor },
@@ -168,7 +169,7 @@ impl EmbeddedStore {
         };
         let thread = std::thread::Builder::new().name("store-writer".to_owned());
         thread.spawn(move || writer.run()).map_err(OpenError::Io)?;
-        Ok(Arc::new(Self { shared, identity, requests: Mutex::new(Some(sender)) }))
+        Ok(Arc::new(Self { shared, identity, requests }))
     }
 
     /// Hands a request to the writer and waits for its answer.
@@ -178,11 +179,8 @@ impl EmbeddedStore {
     ) -> Result<T, CommitError> {
         let (answer, answered) = oneshot::channel();
         let place = self.shared.queue.acquire().await.map_err(|_closed| commit_closed())?;
-        {
-            // The place in the queue makes this never wait.
-            let requests = self.requests.lock();
-            let sent = requests.as_ref().map(|requests| requests.try_send(request(answer)));
-            let Some(Ok(())) = sent else { return Err(commit_closed()) };
+        if !self.requests.push(request(answer)) {
+            return Err(commit_closed());
         }
         // The writer gives the place back when it takes the request out of the queue.
         place.forget();
@@ -232,11 +230,18 @@ impl Store for EmbeddedStore {
     }
 
     async fn close(&self) {
-        self.requests.lock().take();
+        self.requests.close();
         self.shared.queue.close();
         self.shared.ended.cancelled().await;
         // Reads hold their snapshot and end by themselves.
         self.shared.reads.shutdown(Duration::from_secs(5)).await;
+    }
+}
+
+impl Drop for EmbeddedStore {
+    fn drop(&mut self) {
+        // The writer ends, and releases the file.
+        self.requests.close();
     }
 }
 

@@ -33,7 +33,8 @@ pub use key::{Key, KeyPrefix};
 pub use memory::MemoryStore;
 pub use sealed::SealedStore;
 pub use types::{
-    Change, Compare, Expect, Identity, Op, Page, Range, Record, Revision, Txn, WatchMessage,
+    Change, Compare, Expect, Identity, Op, Page, Range, Record, Revision, Txn, Urgency,
+    WatchMessage,
 };
 
 /// A revisioned key-value store.

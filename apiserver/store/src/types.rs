@@ -33,6 +33,18 @@ pub struct Txn {
     pub compares: Vec<Compare>,
     /// Applied in one step; at most one for each key.
     pub ops: Vec<Op>,
+    /// Whether others go first.
+    pub urgency: Urgency,
+}
+
+/// How soon a commit is wanted. A backend may take all for urgent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Urgency {
+    /// Somebody waits for it.
+    #[default]
+    Now,
+    /// It is housekeeping: it takes what those who wait leave, and a little in any case.
+    Later,
 }
 
 /// A condition on one key.

@@ -84,7 +84,7 @@ async fn check(store: &dyn Store, parted: bool) {
 
     // The line of commits goes on.
     let key = changes[0].key.clone();
-    let delete = store::Txn { compares: vec![], ops: vec![store::Op::Delete { key }] };
+    let delete = store::Txn { ops: vec![store::Op::Delete { key }], ..store::Txn::default() };
     assert_eq!(store.commit(delete).await.unwrap(), Revision(last + 1));
 }
 

@@ -283,7 +283,7 @@ async fn a_restart_finds_what_dangles() {
             "name": name, "namespace": "default", "uid": name, "ownerReferences": [owner],
         }});
         let ops = vec![store::Op::Put { key, value: store::object::encode(&value) }];
-        store.commit(store::Txn { compares: Vec::new(), ops })
+        store.commit(store::Txn { ops, ..store::Txn::default() })
     };
     put("kept", owner(&root)).await.unwrap();
     let mut nobody = owner(&root);

@@ -52,7 +52,7 @@ async fn open(etcd: &Etcd, prefix: &str) -> Result<Arc<EtcdStore>> {
 }
 
 async fn write(store: &EtcdStore, name: &str, value: &str) -> Result<Revision, CommitError> {
-    store.commit(Txn { compares: vec![], ops: vec![put(&key("things", name), value)] }).await
+    store.commit(Txn { ops: vec![put(&key("things", name), value)], ..Txn::default() }).await
 }
 
 async fn names(store: &EtcdStore) -> Result<Vec<String>> {
@@ -264,7 +264,7 @@ fn stores_move_into_etcd_and_back() {
             EmbeddedStore::open(&run.folder().join("from.redb"), EmbeddedOptions::default())?;
         for number in 0..300 {
             let op = put(&key("things", &format!("k{number:03}")), &number.to_string());
-            embedded.commit(Txn { compares: vec![], ops: vec![op] }).await?;
+            embedded.commit(Txn { ops: vec![op], ..Txn::default() }).await?;
         }
         let (hidden, large) = (key("others", "hidden"), vec![b'x'; 1 << 20]);
         let ops = vec![
@@ -272,7 +272,7 @@ fn stores_move_into_etcd_and_back() {
             Op::Put { key: key("large", "a"), value: large.clone().into() },
             Op::Put { key: key("large2", "b"), value: large[..1 << 18].to_vec().into() },
         ];
-        embedded.commit(Txn { compares: vec![], ops }).await?;
+        embedded.commit(Txn { ops, ..Txn::default() }).await?;
         let mut stream = Vec::new();
         let there = transfer::export(embedded.as_ref(), &mut stream).await?;
 

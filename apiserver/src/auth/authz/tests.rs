@@ -42,7 +42,7 @@ impl Fixture {
     }
 
     async fn commit(&self, op: Op) {
-        let txn = Txn { compares: Vec::new(), ops: vec![op] };
+        let txn = Txn { ops: vec![op], ..Txn::default() };
         let revision = self.store.commit(txn).await.unwrap();
         self.cache.wait_for(revision, Duration::from_secs(10)).await.unwrap();
     }

@@ -9,7 +9,7 @@ use schema::resource::{Flag, ResourceDef};
 use store::cache::{Object, Origin};
 use store::{Key, KeyPrefix, Revision};
 
-use super::super::context;
+use super::super::housekeeping;
 use super::status::Remaining;
 use crate::catalog::{Definition, definitions};
 use crate::registry::{ClusterScope, DeleteOptions, Deleted, Error, Reason, Registry};
@@ -152,7 +152,7 @@ impl Sweep<'_> {
         };
         let uid = Some(object.header.uid.to_string());
         let options = DeleteOptions { uid, ..DeleteOptions::default() };
-        match registry.remove(&context(), &target, options).await {
+        match registry.remove(&housekeeping(), &target, options).await {
             Ok(Deleted::Gone(_)) => Fate::Gone,
             Ok(Deleted::Pending(view)) => Fate::Stays(view.object),
             // Another server was faster.

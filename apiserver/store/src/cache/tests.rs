@@ -58,8 +58,7 @@ impl Fixture {
     }
 
     async fn commit(&self, op: Op) -> Revision {
-        let revision =
-            self.store.commit(Txn { compares: Vec::new(), ops: vec![op] }).await.unwrap();
+        let revision = self.store.commit(Txn { ops: vec![op], ..Txn::default() }).await.unwrap();
         self.cache.wait_for(revision, PATIENCE).await.unwrap();
         revision
     }
@@ -375,6 +374,27 @@ async fn guards_are_compared_by_what_the_cache_showed() {
     fixture.put("a", "owner", "2").await;
     let compares = vec![Compare { key: key("a", "owner"), expect }];
     let ops = vec![Op::Put { key: key("a", "x"), value: value("x", "1") }];
-    let refused = fixture.store.commit(Txn { compares, ops }).await;
+    let refused = fixture.store.commit(Txn { compares, ops, ..Txn::default() }).await;
     assert!(matches!(refused, Err(crate::CommitError::Conflict { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn recent_events_are_let_go_when_they_are_old() {
+    let fixture = Fixture::new(NoOverlay, Options::default()).await;
+    let first = fixture.put("a", "x", "1").await;
+    fixture.put("a", "x", "2").await;
+    let recent = || fixture.cache.inner.read().state.recent_events().len();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    fixture.put("a", "x", "3").await;
+    assert_eq!(recent(), 3);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(recent(), 1, "two are old by now");
+    // What has gone from memory is in the store's history.
+    let scope = [Scope::Prefix(everything())];
+    let mut resumed = fixture.cache.watch(&scope, None, first).await.unwrap();
+    assert_eq!(take(&mut resumed, 2).await, ["2: x 1>2", "3: x 2>3"]);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(recent(), 0);
+    fixture.put("a", "x", "4").await;
+    assert_eq!((recent(), take(&mut resumed, 1).await), (1, vec!["4: x 3>4".to_owned()]));
 }

@@ -307,6 +307,7 @@ pub(super) async fn counting_by_compare_and_swap(fixture: &Fixture) {
             let txn = Txn {
                 compares: vec![Compare { key: counter.clone(), expect }],
                 ops: vec![put(&counter, &(value + 1).to_string())],
+                ..Txn::default()
             };
             match store.commit(txn).await {
                 Ok(revision) => revisions.push(revision),

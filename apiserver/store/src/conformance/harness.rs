@@ -57,7 +57,7 @@ impl Fixture {
             for round in 0_u64.. {
                 pace.tick().await;
                 let put = put(&key("noise", &format!("n{}", round % 7)), &round.to_string());
-                if store.commit(Txn { compares: vec![], ops: vec![put] }).await.is_err() {
+                if store.commit(Txn { ops: vec![put], ..Txn::default() }).await.is_err() {
                     break;
                 }
             }
@@ -81,7 +81,7 @@ impl Fixture {
     ) -> Result<Revision, CommitError> {
         let compares =
             compares.iter().map(|(key, expect)| Compare { key: (*key).clone(), expect: *expect });
-        self.store.commit(Txn { compares: compares.collect(), ops }).await
+        self.store.commit(Txn { compares: compares.collect(), ops, ..Txn::default() }).await
     }
 
     pub async fn put(&self, key: &Key, value: &str) -> Revision {

@@ -1,7 +1,7 @@
 //! The one thread that writes.
 //!
 //! # Flow
-//! It takes what waits in the queue as a group, evaluates each commit on the state that the ones
+//! It takes a group of what waits, as the queue's fairness has it, evaluates each commit on the state that the ones
 //! before it leave, writes all of them in one transaction of the file, which ends in an fsync, then
 //! shows the new state to readers, then to watches, and then answers. So the cost of an fsync is
 //! shared by all who wait for one, and nobody sees what is not durable.
@@ -15,7 +15,6 @@
 use std::error::Error;
 use std::fs::File;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use redb::{Database, Durability, WriteTransaction};
@@ -27,16 +26,9 @@ use super::compaction::Schedule;
 use super::format;
 use super::parts::Parts;
 use super::parts::put::{forget, put};
+use super::queue::{Group, Queue, Woken};
 use super::snapshot::{Snapshot, find};
 use crate::{Change, CommitError, ReadError, Revision, Txn, commit};
-
-/// The most commits of a group: at some 30 µs each they take less time than the fsync that they
-/// share, so larger groups would only add latency.
-const GROUP_COMMITS: usize = 256;
-
-/// The bytes at which a group takes no further commit: what a disk of 200 MB/s writes, objects and
-/// log together, in some 50 ms. One commit past it still fits, as each is bounded itself.
-const GROUP_BYTES: usize = 4 << 20;
 
 /// How long a group waits for as many commits as the last one had: a small part of an fsync, and
 /// enough for tasks that were woken to do their next commit. A lone client never waits.
@@ -70,12 +62,12 @@ pub(crate) enum Request {
 pub(crate) struct Writer {
     pub(crate) database: Database,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) requests: Receiver<Request>,
+    pub(crate) requests: Arc<Queue>,
     pub(crate) schedule: Schedule,
     /// The file, to ask for its length; `None` on other disks.
     pub(crate) file: Option<File>,
     pub(crate) position: Position,
-    /// How many requests the last group had.
+    /// How many commits of the last group somebody waited for.
     pub(crate) expected: usize,
     /// Whether the last transaction left the allocator's state unsaved.
     pub(crate) unsaved: bool,
@@ -119,14 +111,15 @@ impl Writer {
     pub(crate) fn run(mut self) {
         let _guard = AbortOnPanic;
         loop {
-            let patience = self.patience();
-            match self.requests.recv_timeout(patience) {
-                Ok(first) => {
-                    let group = self.gather(first);
-                    self.serve(group);
+            match self.requests.wait(self.patience()) {
+                Woken::Ready => {
+                    let begin = Instant::now();
+                    let (group, requests) = self.gather();
+                    self.serve(requests);
+                    self.requests.served(&group, begin.elapsed());
                 }
-                Err(RecvTimeoutError::Timeout) => self.serve(Vec::new()),
-                Err(RecvTimeoutError::Disconnected) => break,
+                Woken::Late => self.serve(Vec::new()),
+                Woken::Closed => break,
             }
         }
         *self.shared.snapshot.write() = None;
@@ -155,25 +148,17 @@ impl Writer {
     ///
     /// Clients that wait for their commits come back together, but not at the same instant: without
     /// this the first of them would have an fsync of its own, and all others wait for a second.
-    fn gather(&mut self, first: Request) -> Vec<Request> {
+    fn gather(&mut self) -> (Group, Vec<Request>) {
         let deadline = Instant::now() + GATHER;
-        let mut bytes = request_bytes(&first);
-        let mut group = vec![first];
-        while group.len() < GROUP_COMMITS && bytes < GROUP_BYTES {
-            let next = match self.requests.try_recv() {
-                Err(TryRecvError::Empty) if group.len() < self.expected => {
-                    let patience = deadline.saturating_duration_since(Instant::now());
-                    self.requests.recv_timeout(patience).ok()
-                }
-                next => next.ok(),
-            };
-            let Some(request) = next else { break };
-            bytes += request_bytes(&request);
-            group.push(request);
+        let (mut group, mut requests) = (Group::default(), Vec::new());
+        loop {
+            let wait = (!requests.is_empty() && group.urgent() < self.expected).then_some(deadline);
+            let Some(request) = self.requests.next(&mut group, wait) else { break };
+            requests.push(request);
         }
-        self.expected = group.len();
-        self.shared.queue.add_permits(group.len());
-        group
+        self.expected = group.urgent();
+        self.shared.queue.add_permits(requests.len());
+        (group, requests)
     }
 
     /// Serves a group. Who is not answered, as its request is dropped, takes the store to be
@@ -374,13 +359,6 @@ impl Drop for AbortOnPanic {
             tracing::error!("the store's writer panicked");
             std::process::abort();
         }
-    }
-}
-
-fn request_bytes(request: &Request) -> usize {
-    match request {
-        Request::Commit(txn, _) => commit::txn_bytes(txn),
-        Request::Compact(..) => 0,
     }
 }
 

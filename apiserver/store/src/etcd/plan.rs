@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn plans() {
         let check = |compares: &[crate::Compare], ops: &[Op], seen: &Seen, expect: &str| {
-            let txn = Txn { compares: compares.to_vec(), ops: ops.to_vec() };
+            let txn = Txn { compares: compares.to_vec(), ops: ops.to_vec(), ..Txn::default() };
             assert_eq!(told(&txn, seen), expect);
         };
         let none = Seen::default();
@@ -319,6 +319,7 @@ mod tests {
         let txn = Txn {
             compares: vec![compare("a", Expect::Absent), compare("b", Expect::Present)],
             ops: vec![put("a", "v"), Op::Delete { key: key("b") }],
+            ..Txn::default()
         };
         let op = |response| ResponseOp { response: Some(response) };
         let done = |deleted| {

@@ -44,7 +44,7 @@ fn aesgcm(names: &[(&str, u8)]) -> String {
 async fn put(store: &dyn Store, at: &str, value: &str) -> Revision {
     let value = Bytes::copy_from_slice(value.as_bytes());
     let ops = vec![Op::Put { key: key(at), value }];
-    store.commit(Txn { compares: Vec::new(), ops }).await.unwrap()
+    store.commit(Txn { ops, ..Txn::default() }).await.unwrap()
 }
 
 async fn value(store: &dyn Store, at: &str) -> String {
@@ -79,7 +79,8 @@ async fn values_are_sealed_below_and_plain_above() {
     assert_eq!(changes[0].value.as_deref(), Some(b"{\"hush\":1}".as_slice()));
     let absent = Compare { key: key(ONE), expect: Expect::Absent };
     let ops = vec![Op::Delete { key: key(ONE) }];
-    let error = store.commit(Txn { compares: vec![absent], ops }).await.unwrap_err();
+    let error =
+        store.commit(Txn { compares: vec![absent], ops, ..Txn::default() }).await.unwrap_err();
     let CommitError::Conflict { current: Some(current), .. } = error else { panic!("{error}") };
     assert_eq!(current.value, "{\"hush\":1}");
     // The same text is never the same ciphertext; nothing stays nothing.
@@ -101,7 +102,7 @@ async fn ciphertexts_are_good_at_their_own_key_alone() {
     let sealed = below.get(&key(ONE)).await.unwrap().unwrap().value;
     let check = async |at: &str, stored: Bytes, expect: Option<&str>| {
         let ops = vec![Op::Put { key: key(at), value: stored.clone() }];
-        below.commit(Txn { compares: Vec::new(), ops }).await.unwrap();
+        below.commit(Txn { ops, ..Txn::default() }).await.unwrap();
         let seen = store.get(&key(at)).await.unwrap().unwrap().value;
         match expect {
             Some(text) => assert_eq!(seen, text),

@@ -36,7 +36,7 @@ async fn falling_behind_costs_no_pause() {
         for number in 0..100 {
             let label = format!("{round}-{number}");
             let op = Op::Put { key: key("a", "x"), value: value("x", &label) };
-            let txn = Txn { compares: Vec::new(), ops: vec![op] };
+            let txn = Txn { ops: vec![op], ..Txn::default() };
             last = fixture.store.commit(txn).await.unwrap();
         }
         fixture.cache.wait_for(last, PATIENCE).await.unwrap();
@@ -59,7 +59,7 @@ async fn a_burst_larger_than_the_stores_memory_arrives_whole() {
         let names = (0..250).map(|number| format!("{round}-{number}"));
         let puts = names.map(async |name| {
             let op = Op::Put { key: key("a", &name), value: value(&name, "1") };
-            fixture.store.commit(Txn { compares: Vec::new(), ops: vec![op] }).await.unwrap()
+            fixture.store.commit(Txn { ops: vec![op], ..Txn::default() }).await.unwrap()
         });
         last = futures::future::join_all(puts).await.into_iter().max().unwrap();
         fixture.cache.wait_for(last, PATIENCE).await.unwrap();

@@ -67,7 +67,7 @@ async fn work(disk: &Disk) -> Before {
             let mut acknowledged = 0;
             let mut told = Revision(0);
             for number in 0..COMMITS {
-                let txn = crate::Txn { compares: vec![], ops: operations(client, number) };
+                let txn = crate::Txn { ops: operations(client, number), ..crate::Txn::default() };
                 let Ok(revision) = store.commit(txn).await else { break };
                 (acknowledged, told) = (number + 1, revision);
                 if number == COMMITS / 2 && client == 0 {
