@@ -22,6 +22,7 @@
 mod attempt;
 mod graph;
 mod report;
+mod uids;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +31,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use store::cache::{Event, Filter, Scope, Subscription};
-use store::{Key, KeyPrefix, Revision};
+use store::{Key, KeyPrefix, Revision, Urgency};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
@@ -65,13 +66,20 @@ fn context() -> Context {
         groups: vec![MASTERS.into()],
         ..UserInfo::default()
     };
-    Context::new(Arc::new(user), Timestamp::now(), "kube-controller-manager".into())
+    let mut context =
+        Context::new(Arc::new(user), Timestamp::now(), "kube-controller-manager".into());
+    context.urgency = Urgency::Later;
+    context
 }
 
 async fn collect(registry: &Arc<Registry>) {
     let everything = KeyPrefix::everything();
     loop {
-        let collector = Collector { registry: registry.clone(), graph: Default::default() };
+        let collector = Collector {
+            registry: registry.clone(),
+            graph: Default::default(),
+            uids: Default::default(),
+        };
         let since = registry.cache().revision();
         let mut queue = Fair::new(LIMITS);
         let mut after: Option<Key> = None;
@@ -113,12 +121,14 @@ async fn follow(collector: &Collector, queue: &mut Fair<Key>, since: Revision) {
                     (key, outcome)
                 });
             }
+            let unused = collector.uids.lock().due();
             let step = async {
                 tokio::select! {
                     event = events.next() => Step::Event(event),
                     Some((key, outcome)) = running.next(), if !running.is_empty() => {
                         Step::Done(key, outcome)
                     }
+                    () = past(unused), if unused.is_some() => Step::Unused,
                 }
             };
             match queue.or_due(step).await {
@@ -127,6 +137,7 @@ async fn follow(collector: &Collector, queue: &mut Fair<Key>, since: Revision) {
                 }
                 Some(Step::Event(None)) => break,
                 Some(Step::Done(key, outcome)) => finish(queue, key, outcome),
+                Some(Step::Unused) => collector.uids.lock().forget(Instant::now()),
                 None => {}
             }
         }
@@ -136,6 +147,13 @@ async fn follow(collector: &Collector, queue: &mut Fair<Key>, since: Revision) {
 enum Step {
     Event(Option<Arc<Event>>),
     Done(Key, Result<Outcome, Error>),
+    Unused,
+}
+
+async fn past(due: Option<Instant>) {
+    if let Some(due) = due {
+        tokio::time::sleep_until(due).await;
+    }
 }
 
 /// Takes over a change and those that wait behind it. Returns the revision that has been reached.

@@ -9,11 +9,13 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use store::Key;
 use store::cache::{Object, Slot};
+use tokio::time::Instant;
 use tracing::debug;
 
 use super::context;
 use super::graph::{Graph, OwnerId, deletes_dependents, group_of, has};
 use super::report;
+use super::uids::Uids;
 use crate::catalog::Served;
 use crate::clusters::record;
 use crate::registry::{DeleteOptions, Error, Propagation, Reason, Registry, is_foreign_owner};
@@ -26,6 +28,7 @@ const AT_ONCE: usize = 16;
 pub(super) struct Collector {
     pub(super) registry: Arc<Registry>,
     pub(super) graph: Mutex<Graph>,
+    pub(super) uids: Mutex<Uids>,
 }
 
 /// How it went.
@@ -256,8 +259,7 @@ impl Collector {
     fn find(&self, within: &Key, resource: &schema::ResourceDef, uid: &str) -> Option<Arc<Object>> {
         let cluster = within.object().cluster;
         let prefix = store::KeyPrefix::cluster(&Registry::storage(resource), &cluster);
-        let all = self.registry.cache().list(&prefix, None, 0).objects;
-        all.into_iter().find(|object| *object.header.uid == *uid)
+        self.uids.lock().find(self.registry.cache(), &prefix, uid, Instant::now())
     }
 
     /// Tells of a cluster-scoped object whose owner lives in a namespace.
