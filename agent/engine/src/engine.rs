@@ -55,8 +55,12 @@ pub struct Engine {
     removing: BTreeMap<(Arc<str>, Arc<str>), Removing>,
     /// What autoscalers scale: how many do.
     scaled: BTreeMap<Scaled, u32>,
-    /// ObjectSyncs of ours: logical cluster, namespace, name.
-    records: BTreeSet<(Arc<str>, Arc<str>, Arc<str>)>,
+    /// ObjectSyncs of ours.
+    records: BTreeSet<RecordKey>,
+    /// Those in the list that is being shown.
+    listed_records: Option<BTreeSet<RecordKey>>,
+    /// Whether a list of them was complete: before that none is written.
+    knows_records: bool,
     flights: BTreeMap<ActionId, Flight>,
     next_action: u64,
     /// Pauses of whole sides: upstream, downstream.
@@ -65,6 +69,9 @@ pub struct Engine {
     told: (u32, u64),
     dropped_events: u64,
 }
+
+/// The key of an ObjectSync: logical cluster, namespace, name.
+type RecordKey = (Arc<str>, Arc<str>, Arc<str>);
 
 /// Logical cluster, namespace, kind and name of what is scaled.
 type Scaled = (Arc<str>, Arc<str>, Box<str>, Box<str>);
@@ -137,6 +144,8 @@ impl Engine {
             removing: BTreeMap::new(),
             scaled: BTreeMap::new(),
             records: BTreeSet::new(),
+            listed_records: None,
+            knows_records: false,
             flights: BTreeMap::new(),
             next_action: 0,
             gates: [Hold::default(); 2],
@@ -204,6 +213,19 @@ impl Engine {
         self.advance(now);
     }
 
+    /// The newest resource version that the hub has shown. A driver that keeps it where its cluster
+    /// keeps things (in a Lease that it renews anyway), and tells the next process by
+    /// [`Engine::remember`], makes that process know at once that a hub has gone back in time, even
+    /// if no copy says so.
+    pub fn newest_revision(&self) -> u64 {
+        self.hub.newest
+    }
+
+    /// What [`Engine::newest_revision`] was in an earlier process.
+    pub fn remember(&mut self, revision: u64) {
+        self.hub.see_copy(revision);
+    }
+
     /// What people have approved and deleted as a whole, as the SyncTarget says.
     pub fn approvals(&mut self, approvals: Approvals, exemptions: BTreeSet<Exemption>, now: Now) {
         let exempted = exemptions != self.exemptions;
@@ -227,7 +249,8 @@ impl Engine {
         }
     }
 
-    /// What a watch of our ObjectSyncs in the hub has shown; metadata are enough.
+    /// What a watch of our ObjectSyncs ([`Engine::record_type`]) in the hub has shown; metadata are
+    /// enough. Until a list of them is complete none is written: a hub without that type gets none.
     pub fn records(&mut self, event: Event, _now: Now) {
         self.see_record(event);
     }

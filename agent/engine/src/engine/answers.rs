@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::entry::{Adopt, Copy, Foreign, Hold, Id, Note, State, Up, Work};
 use super::observe::{mark, revision, text};
-use super::{Engine, millis, side};
+use super::{Engine, RecordKey, millis, side};
 use crate::digest::Digest;
 use crate::{Failure, Kind, Now, Outcome, Side};
 
@@ -33,9 +33,6 @@ pub(super) enum Subject {
     /// A downstream namespace.
     Space(Arc<str>),
 }
-
-/// The key of an ObjectSync.
-type RecordKey = (Arc<str>, Arc<str>, Arc<str>);
 
 /// What was asked, with what the answer is judged by.
 #[derive(Debug)]
@@ -214,7 +211,7 @@ impl Engine {
             (Ask::GetDownstream, 200) => self.found_downstream(id, body, now),
             (Ask::DryRun, 200) => self.tried(id, body, now),
             (Ask::Apply { new, first }, 200 | 201) => {
-                self.applied(id, *new, *first, status, body, now);
+                self.applied(id, *new, *first, body, now);
             }
             (Ask::Apply { .. } | Ask::DryRun, 409 | 422 | 400 | 413 | 403) => {
                 self.refused(id, status, body, now);
@@ -223,7 +220,7 @@ impl Engine {
                 self.refused(id, 413, body, now);
             }
             (Ask::Delete, 200 | 202) => self.deleted(id, now),
-            (Ask::GiveUp | Ask::Orphan, 200) => self.let_go(id, now),
+            (Ask::GiveUp | Ask::Orphan, 200) => self.let_go(id),
             (Ask::Delete | Ask::GiveUp | Ask::Orphan, 404 | 409) => {
                 // Another one is there, or none: a live read tells.
                 self.unsend(id);
@@ -301,7 +298,8 @@ impl Engine {
         let Some(up) = self.read_object(kind, &cluster, body) else { return };
         let Some(entry) = self.index.get(id) else { return };
         let of_copy = entry.ours().filter(|down| down.of == up.uid);
-        let known = entry.up.as_ref().map_or(0, |up| up.revision);
+        let released = entry.released.map_or(0, |(revision, _)| revision);
+        let known = entry.up.as_ref().map_or(released, |up| up.revision);
         let known = known.max(of_copy.map_or(0, |down| down.applied_revision));
         if up.revision < known && !self.hub.is_current(up.revision, known) {
             self.hub.go_back(up.revision);
@@ -324,7 +322,17 @@ impl Engine {
         if body_needed && up.body.is_none() {
             up.body = self.whole_body(kind, &cluster, body);
         }
+        let has_other_uid = { self.index.get(id) }
+            .and_then(|entry| entry.ours())
+            .is_some_and(|down| down.of != up.uid);
         self.set_object(id, up, now);
+        if has_other_uid && self.given_up.contains(&id) {
+            // What the copy was made of is gone: another object has its name.
+            if let Some(entry) = self.index.get_mut(id) {
+                entry.removal.get_or_insert_default().evidence = Some(millis(now.clock));
+            }
+            return;
+        }
         if let Some(removal) = self.index.get_mut(id).and_then(|entry| entry.removal.as_mut()) {
             removal.evidence = evidence.then_some(millis(now.clock));
             if !evidence {
@@ -357,7 +365,7 @@ impl Engine {
             && up.uid == down.of
             && self.hub.is_trusted()
             && self.hub.is_current(up.revision, newest)
-            && (up.generation >= down.applied_generation || up.revision < down.applied_revision)
+            && (up.generation >= down.applied_generation || self.hub.was_accepted())
     }
 
     fn missed_upstream(&mut self, id: Id, status: u16, body: &Value, now: Now) {
@@ -365,6 +373,7 @@ impl Engine {
         let given_up = self.given_up.contains(&id);
         let Some(entry) = self.index.get_mut(id) else { return };
         if entry.up.is_none() {
+            entry.verify = false;
             if given_up {
                 entry.removal.get_or_insert_default().evidence = Some(clock);
             }
@@ -391,7 +400,12 @@ impl Engine {
         let taken = lost_it && of_other;
         if !taken && self.see_copy(kind, body) {
             let is_there = self.index.get(id).is_some_and(|entry| entry.ours().is_some());
-            if is_there {
+            let of_this = self.index.get(id).is_some_and(|entry| entry.copy_of_this().is_some());
+            if is_there && !of_this && wanted && self.adoption_of(id, false) == Adopt::IfSame {
+                let live = body.to_string().into_bytes().into_boxed_slice();
+                let foreign = Foreign { uid: uid.into(), adopt: Adopt::No, live: Some(live) };
+                self.collide(id, foreign, Adopt::IfSame, "", now);
+            } else if is_there {
                 // With several targets the copy may be the other one's.
                 let other_holds = of_other && { self.index.get(id) }.is_some_and(|entry| {
                     entry.is_going()
@@ -457,14 +471,9 @@ impl Engine {
         self.collide(id, foreign, adopt, "it is not as it would be", now);
     }
 
-    fn applied(&mut self, id: Id, new: bool, first: bool, status: u16, body: &Value, now: Now) {
+    fn applied(&mut self, id: Id, new: bool, first: bool, body: &Value, now: Now) {
         let Some(entry) = self.index.get(id) else { return };
         let kind = entry.key.kind;
-        if new && status == 200 && is_of_others(body) {
-            // Somebody made it at the same moment; what we have added to it goes again.
-            self.make_foreign(id, body, Adopt::GiveBack);
-            return;
-        }
         if !self.see_copy(kind, body) {
             self.fail(id, &Ask::Apply { new, first }, "the copy is not as applied".to_owned(), now);
             self.forget_copy(id);
@@ -585,15 +594,7 @@ impl Engine {
     }
 
     /// A copy stays, without our marks.
-    fn let_go(&mut self, id: Id, now: Now) {
-        let given_back = matches!(
-            self.index.get(id).map(|entry| &entry.copy),
-            Some(Copy::Foreign(foreign)) if foreign.adopt == Adopt::GiveBack
-        );
-        if given_back {
-            let foreign = Foreign { uid: "".into(), adopt: Adopt::No, live: None };
-            return self.collide(id, foreign, Adopt::No, "it was made at the same moment", now);
-        }
+    fn let_go(&mut self, id: Id) {
         self.missed_downstream(id);
     }
 
@@ -629,15 +630,6 @@ impl Engine {
             entry.released = Some((at, millis(now.clock)));
         }
     }
-}
-
-/// Whether an object that we have just applied to has other managers than us.
-fn is_of_others(object: &Value) -> bool {
-    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
-    entries.into_iter().flatten().any(|entry| {
-        let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
-        text("manager") != contract::SYNCER && text("subresource").is_empty()
-    })
 }
 
 /// An object without what an adoption changes in any case.

@@ -73,7 +73,7 @@ impl Engine {
     /// Whether there is nothing left to know about an entry.
     fn is_done_with(&mut self, id: Id, now: u64, wake: &mut Wake) -> bool {
         let Some(entry) = self.index.get_mut(id) else { return false };
-        if entry.up.is_some() || entry.ours().is_some() || entry.in_flight {
+        if entry.up.is_some() || entry.ours().is_some() || entry.in_flight || entry.verify {
             return false;
         }
         if let Some((_, at)) = entry.released {
@@ -95,11 +95,11 @@ impl Engine {
             wake.at(until);
         }
         let open = [up.is_ok(), down.is_ok()];
-        let step = if entry.up.is_none() {
-            self.orphan_step(id, open, now, wake)
-        } else if entry.verify && open[0] {
+        let step = if entry.verify && open[0] {
             self.held(id, Work::Up, now, wake)?;
             self.get_upstream(id).map(|request| (Ask::GetUpstream, request))
+        } else if entry.up.is_none() {
+            self.orphan_step(id, open, now, wake)
         } else if entry.is_going() {
             self.removal_step(id, open, now, wake)
         } else {
@@ -191,7 +191,6 @@ impl Engine {
         match foreign.adopt {
             // The pause is over: it may be gone.
             Adopt::No => Some((Ask::GetDownstream, self.get_downstream(id)?)),
-            Adopt::GiveBack => Some((Ask::GiveUp, self.give_up(id, &uid)?)),
             Adopt::Take { force } => self.apply_step(id, Some(&uid), force, up_open, true),
             Adopt::IfSame => {
                 let (_, mut request) = self.apply_step(id, Some(&uid), false, up_open, true)?;
@@ -223,12 +222,7 @@ impl Engine {
         }
         let copy = down.uid.clone();
         if is_other {
-            // The copy of an object that had this name before: as any other object that is there.
-            let copy = super::entry::Foreign { uid: copy, adopt: Adopt::No, live: None };
-            let adopt = self.adoption_of(id, false);
-            self.collide(id, copy, adopt, "it is the copy of an earlier object of this name", now);
-            wake.at(clock);
-            return None;
+            return self.namesake_step(id, &copy, now, wake);
         }
         if drifted {
             if clock >= entry.repairs.1.saturating_add(MINUTE) {
@@ -256,6 +250,27 @@ impl Engine {
             }
         }
         Some(step)
+    }
+
+    /// The copy of an object that had this name before is an orphan, and in the way.
+    fn namesake_step(&mut self, id: Id, uid: &str, now: Now, wake: &mut Wake) -> Option<Step> {
+        let adopt = self.adoption_of(id, false);
+        if self.given_up.contains(&id) {
+            return self.orphan_step(id, [true, true], now, wake);
+        }
+        if adopt == Adopt::IfSame {
+            // To compare it, it has to be read.
+            self.index.set_copy(id, Copy::Unknown);
+            return Some((Ask::GetDownstream, self.get_downstream(id)?));
+        }
+        if let Adopt::Take { force } = adopt {
+            return self.apply_step(id, Some(uid), force, true, true);
+        }
+        let what = "it is the copy of an earlier object of this name";
+        let name = self.index.get(id)?.place.name.clone();
+        let message = format!("{name:?} is there already: {what}");
+        self.set_problem(id, Work::Down, "Collision", message, now);
+        None
     }
 
     /// An apply, or the read of what is to be applied.

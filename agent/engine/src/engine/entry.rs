@@ -184,8 +184,6 @@ pub(super) enum Adopt {
     IfSame,
     /// By an apply, with force or without.
     Take { force: bool },
-    /// It got fields of ours by mistake, and gets rid of them.
-    GiveBack,
 }
 
 /// Kinds of work that pause by themselves after failures.
@@ -282,6 +280,12 @@ impl Entry {
             Copy::Ours(down) => Some(down),
             _ => None,
         }
+    }
+
+    /// The copy, if it is one of the object as it is: not of one that had its name before.
+    pub(super) fn copy_of_this(&self) -> Option<&Down> {
+        let uid = &self.up.as_ref()?.uid;
+        self.ours().filter(|down| down.of == *uid)
     }
 
     pub(super) fn ours_mut(&mut self) -> Option<&mut Down> {

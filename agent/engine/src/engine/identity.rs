@@ -101,6 +101,11 @@ impl Upstream {
         revision >= known || self.accepted.is_some_and(|accepted| known > accepted)
     }
 
+    /// Whether it has gone back and a person has accepted that: generations from before say nothing.
+    pub(super) fn was_accepted(&self) -> bool {
+        self.accepted.is_some()
+    }
+
     fn accept(&mut self, number: Option<u64>) -> bool {
         if self.older.is_none() || self.older != number {
             return false;

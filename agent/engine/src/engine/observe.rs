@@ -64,7 +64,11 @@ impl Engine {
             Event::InitDone { resource_version } => {
                 let seen: u64 = resource_version.parse().unwrap_or(0);
                 let Some(stream) = self.end_list(kind, Side::Upstream) else { return };
+                let was_trusted = self.hub.is_trusted();
                 let is_new = self.hub.see_whole(seen, stream.mark);
+                if self.hub.is_trusted() && !was_trusted {
+                    self.touch_removals();
+                }
                 for id in self.index.of_type(kind) {
                     let Some(entry) = self.index.get_mut(id) else { continue };
                     if entry.seen[UPSTREAM] != stream.list && entry.up.is_some() {
@@ -169,14 +173,11 @@ impl Engine {
         let Some(entry) = self.index.get_mut(id) else { return };
         entry.seen[UPSTREAM] = list;
         let known = entry.up.as_ref().map_or(0, |known| known.revision);
-        let released = entry.released.map_or(0, |(revision, _)| revision);
-        if up.revision < known.max(released) {
+        let is_released = entry.released.is_some_and(|(revision, _)| up.revision <= revision);
+        if up.revision < known || is_released {
             // Older than what is known: from a slow cache, or of a hub that has gone back.
             entry.verify |= listed;
             self.touch(id);
-            return;
-        }
-        if up.revision == released && released != 0 {
             return;
         }
         self.set_object(id, up, now);

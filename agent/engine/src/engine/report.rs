@@ -1,5 +1,7 @@
 //! What the hub is told of an object: its status, its replicas, an ObjectSync, an Event.
 
+use std::collections::BTreeSet;
+
 use contract::{OBJECT_SYNCS, WORKLOAD_GROUP};
 use serde_json::{Value, json};
 
@@ -36,11 +38,8 @@ impl Engine {
 
     /// The copy's status as the hub is to show it, and the status that it shows.
     fn statuses(&self, entry: &Entry) -> Option<(Value, Value)> {
-        let (up, down) = (entry.up.as_ref()?, entry.ours()?);
+        let (up, down) = (entry.up.as_ref()?, entry.copy_of_this()?);
         let kind = self.kind(entry.key.kind)?;
-        if down.of != up.uid {
-            return None;
-        }
         let status = read(down.status.as_deref())?;
         let mut status = kind.rule.status_up(&json!({"status": status}))?;
         let shown = read(up.status.as_deref()).unwrap_or_else(|| json!({}));
@@ -90,7 +89,7 @@ impl Engine {
     fn replicas_step(&mut self, id: Id, now: Now, wake: &mut Wake) -> Option<Step> {
         let entry = self.index.get(id)?;
         let up = entry.up.as_ref()?;
-        let replicas = entry.ours().filter(|down| down.of == up.uid)?.replicas?;
+        let replicas = entry.copy_of_this()?.replicas?;
         let goes = up.flags.yields
             && up.is_wanted()
             && up.others == 0
@@ -107,8 +106,11 @@ impl Engine {
     fn record_step(&mut self, id: Id, now: Now, wake: &mut Wake) -> Option<Step> {
         let entry = self.index.get(id)?;
         let up = entry.up.as_ref()?;
-        let copied = up.others > 0 && up.is_wanted() && entry.ours().is_some();
+        let copied = up.others > 0 && up.is_wanted() && entry.copy_of_this().is_some();
         let wanted = entry.problem.is_some() || copied;
+        if !self.knows_records {
+            return None;
+        }
         if !wanted && (self.records.is_empty() || self.is_busy(entry)) {
             return None;
         }
@@ -174,7 +176,7 @@ impl Engine {
             "conditions": [applied, condition("Healthy", healthy, reason, ""), drifted],
             "lastReported": seconds(now.wall),
         });
-        if let Some(down) = entry.ours() {
+        if let Some(down) = entry.copy_of_this() {
             status["upstreamGeneration"] = down.applied_generation.into();
             status["downstreamGeneration"] = down.generation.into();
             let own = read(down.status.as_deref());
@@ -224,10 +226,14 @@ impl Engine {
             Some((cluster.into(), namespace.into(), name.into()))
         };
         match event {
-            Event::InitStart => self.records.clear(),
+            Event::InitStart => self.listed_records = Some(BTreeSet::new()),
             Event::Applied(object) => {
                 let key = key(self, &object);
-                self.records.extend(key);
+                if let Some(listed) = &mut self.listed_records {
+                    listed.extend(key);
+                } else {
+                    self.records.extend(key);
+                }
             }
             Event::Deleted(object) => {
                 if let Some(key) = key(self, &object) {
@@ -235,6 +241,8 @@ impl Engine {
                 }
             }
             Event::InitDone { .. } => {
+                self.knows_records = true;
+                self.records = self.listed_records.take().unwrap_or_default();
                 // What is healthy again has none; what has a problem has one.
                 let all: Vec<_> = self.index.iter().map(|(id, _)| id).collect();
                 all.into_iter().for_each(|id| self.touch(id));

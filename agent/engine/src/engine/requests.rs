@@ -18,6 +18,9 @@ const MERGE_PATCH: &str = "application/merge-patch+json";
 /// The version of our own types.
 const VERSION: &str = "v1alpha1";
 
+/// A resource version that no object has.
+const NEVER: &str = "1";
+
 /// Where ObjectSyncs of objects without a namespace are.
 const NOWHERE: &str = "kube-system";
 
@@ -112,8 +115,11 @@ impl Engine {
         }
         let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
         annotations.as_object_mut()?.insert(UPSTREAM.to_owned(), locator.to_string().into());
-        if let Some(uid) = uid {
-            metadata.insert("uid".to_owned(), uid.into());
+        match uid {
+            Some(uid) => drop(metadata.insert("uid".to_owned(), uid.into())),
+            // Servers ignore it in what they create, and refuse it for what is there: so nothing is
+            // added to an object that somebody else has made in between.
+            None => drop(metadata.insert("resourceVersion".to_owned(), NEVER.into())),
         }
         let others_scale = entry.ours().is_some_and(|down| down.replicas.is_some());
         if others_scale && self.yielded(id).is_some() {

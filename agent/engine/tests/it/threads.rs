@@ -481,7 +481,14 @@ fn a_namesake_of_an_orphan() {
     world.settle(60_000);
     assert_eq!(world.cluster.get(&at_cluster("configmaps", "a0")).unwrap(), copy);
     assert_eq!(world.engine.summary().problems["Collision"], 1);
+    assert_eq!(world.engine.summary().orphans, 1);
     assert_eq!(world.count(Kind::Delete), 0);
+    // When a person gives the orphan up, the namesake takes its place.
+    world.approve(Approvals { orphans: Some(1), ..Approvals::default() }, &[]);
+    world.settle(60_000);
+    let copy = world.cluster.get(&at_cluster("configmaps", "a0")).unwrap();
+    assert_eq!(copy["data"]["key"], "2");
+    assert_eq!(world.engine.summary().orphans, 0);
 }
 
 /// A SyncTarget that is made again has another UID: its copies are taken over, and nothing is made

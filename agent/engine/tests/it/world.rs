@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use engine::{
-    Action, Approvals, Engine, Event, Exemption, Failure, Identity, Kind, Now, Outcome, Side,
-    Target,
+    Action, Approvals, Engine, Event, Exemption, Failure, GroupResource, Identity, Kind, Now,
+    Outcome, Side, Target,
 };
 use serde_json::{Value, json};
 
@@ -108,10 +108,11 @@ impl World {
         if resource == NAMESPACES {
             return self.engine.namespaces(event, now);
         }
-        let kind = kinds().into_iter().find(|kind| kind.resource.to_string() == resource).unwrap();
+        let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
+        let resource = GroupResource::new(group, resource);
         match side {
-            Side::Upstream => self.engine.upstream(&kind.resource, event, now),
-            Side::Downstream => self.engine.downstream(&kind.resource, event, now),
+            Side::Upstream => self.engine.upstream(&resource, event, now),
+            Side::Downstream => self.engine.downstream(&resource, event, now),
         }
     }
 
@@ -120,11 +121,14 @@ impl World {
         let selector = self.selector(side, resource);
         let server = self.server(side);
         let revision = at.unwrap_or(server.revision);
-        let objects = if at.is_some() { server.at(revision) } else { server.objects.clone() };
-        let items: Vec<Value> = { objects.into_iter() }
-            .filter(|(key, object)| key.0 == resource && selects(&selector, object))
-            .map(|(_, object)| object)
-            .collect();
+        let is = |key: &Key, object: &Value| key.0 == resource && selects(&selector, object);
+        let items: Vec<Value> = if at.is_some() {
+            let objects = server.at(revision).into_iter();
+            objects.filter(|(key, object)| is(key, object)).map(|(_, object)| object).collect()
+        } else {
+            let objects = server.objects.iter().filter(|(key, object)| is(key, object));
+            objects.map(|(_, object)| object.clone()).collect()
+        };
         self.show(side, resource, items, revision);
     }
 
@@ -152,8 +156,8 @@ impl World {
             self.streams.insert((side, resource.into()), None);
             return true;
         }
-        let next =
-            server.log.iter().find(|change| change.revision > at && change.key.0 == resource);
+        let later = server.log.partition_point(|change| change.revision <= at);
+        let next = server.log[later..].iter().find(|change| change.key.0 == resource);
         let Some(change) = next.cloned() else {
             let revision = server.revision;
             self.streams.insert((side, resource.into()), Some(revision));
@@ -179,9 +183,19 @@ impl World {
 
     /// Shows all that watches have to show.
     pub(crate) fn watch(&mut self) {
-        let streams: Vec<_> = self.streams.keys().cloned().collect();
-        for (side, resource) in streams {
-            while self.step(side, &resource) {}
+        loop {
+            // Streams that are where their server is have nothing to show.
+            let behind = |((side, _), at): &(&(Side, String), &Option<u64>)| {
+                **at != Some(self.server(*side).revision)
+            };
+            let behind: Vec<_> =
+                self.streams.iter().filter(behind).map(|(key, _)| key.clone()).collect();
+            if behind.is_empty() {
+                return;
+            }
+            for (side, resource) in behind {
+                while self.step(side, &resource) {}
+            }
         }
     }
 

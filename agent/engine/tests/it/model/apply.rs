@@ -234,6 +234,7 @@ impl Server {
         let mut wanted = body.clone();
         let metadata = wanted["metadata"].as_object_mut().unwrap();
         let uid = metadata.remove("uid");
+        let version = metadata.remove("resourceVersion");
         if subresource != "status" {
             wanted.as_object_mut().unwrap().remove("status");
         }
@@ -256,6 +257,9 @@ impl Server {
         };
         if uid.is_some_and(|uid| uid != old["metadata"]["uid"]) {
             return status(409, "Conflict", "Precondition failed: UID", json!({}));
+        }
+        if version.is_some_and(|version| version != old["metadata"]["resourceVersion"]) {
+            return status(409, "Conflict", "the object has been modified", json!({}));
         }
         let mut all = managed(&old);
         let before = all.remove(&own).unwrap_or_default();
