@@ -12,5 +12,6 @@ mod imported;
 mod imported_conformance;
 mod kubectl;
 mod leftovers;
+mod operator;
 mod replicas;
 mod support;

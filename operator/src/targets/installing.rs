@@ -21,6 +21,9 @@ use crate::queue::Done;
 /// How often an installation is looked at while its agent has not come.
 const IMPATIENT: Duration = Duration::from_secs(15);
 
+/// When a target is looked at again whose own change the watch has not brought yet.
+const SOON: Duration = Duration::from_secs(2);
+
 impl Controller {
     /// Looks after a target. What became of it is remembered, and told by its status.
     pub(super) async fn look_after(self: Arc<Self>, key: &TargetKey) -> Done {
@@ -28,9 +31,14 @@ impl Controller {
         if target.is_deleting() {
             return self.remove(&target).await;
         }
-        if let Err(error) = self.hold(&target).await {
-            tracing::debug!(target = %key, %error, "the finalizer is not set");
-            return Done::Failed;
+        match self.hold(&target).await {
+            Ok(true) => {}
+            // The watch brings what was written.
+            Ok(false) => return Done::After(SOON),
+            Err(error) => {
+                tracing::debug!(target = %key, %error, "the finalizer is not set");
+                return Done::Failed;
+            }
         }
         let alive = self.beats.pulse(&key.cluster, &key.uid, Instant::now()).is_alive();
         let mut memory = self.known(key).memory;
@@ -60,15 +68,16 @@ impl Controller {
         }
     }
 
-    /// Sets the finalizer: from now on something may be in the physical cluster.
-    async fn hold(&self, target: &Target) -> Result<(), CallError> {
+    /// Sets the finalizer: from now on something may be in the physical cluster. Returns whether it
+    /// was there before.
+    async fn hold(&self, target: &Target) -> Result<bool, CallError> {
         let finalizers = &target.metadata.finalizers;
         if finalizers.iter().any(|name| name == contract::TARGET_FINALIZER) {
-            return Ok(());
+            return Ok(true);
         }
         let mut finalizers = finalizers.clone();
         finalizers.push(contract::TARGET_FINALIZER.to_owned());
-        self.write(target, &json!({"finalizers": finalizers})).await
+        self.write(target, &json!({"finalizers": finalizers})).await.map(|()| false)
     }
 
     /// Changes metadata of a target, if it has not changed meanwhile.
