@@ -8,6 +8,7 @@
 mod answers;
 mod decide;
 mod entry;
+mod events;
 mod identity;
 mod index;
 mod observe;

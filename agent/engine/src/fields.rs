@@ -195,9 +195,24 @@ fn same(
     without: Option<&[&str]>,
 ) -> bool {
     if fields.keys().all(|key| key == ".") {
-        return desired == object;
+        return is_within(desired, object);
     }
     same_fields(desired, object, fields, without)
+}
+
+/// Whether a value that is owned whole is what is desired, but for defaults: had somebody else
+/// changed it, it would be theirs.
+fn is_within(desired: &Value, object: &Value) -> bool {
+    match (desired, object) {
+        (Value::Object(wanted), Value::Object(there)) => wanted
+            .iter()
+            .all(|(key, value)| there.get(key).is_some_and(|there| is_within(value, there))),
+        (Value::Array(wanted), Value::Array(there)) => {
+            wanted.len() == there.len()
+                && wanted.iter().zip(there).all(|(value, there)| is_within(value, there))
+        }
+        _ => desired == object,
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What an entry needs next.
 
 use super::answers::{Ask, Flight, Subject};
-use super::entry::{Adopt, Copy, Entry, Id, Note, Work};
+use super::entry::{Adopt, Copy, Entry, Id, Note, Remake, Work};
 use super::{Engine, millis, side};
 use crate::{Action, ActionId, Kind, Now, Request, Side, names};
 
@@ -156,6 +156,9 @@ impl Engine {
         if !self.is_listed(entry, Side::Downstream) || !down_open {
             return None;
         }
+        if self.index.get(id)?.remake != Remake::No {
+            return self.remake_step(id, up_open, now);
+        }
         self.held(id, Work::Down, now, wake)?;
         if !self.index.take_place(id) {
             let message = "another object's copy has the same namespace and name";
@@ -250,6 +253,28 @@ impl Engine {
             }
         }
         Some(step)
+    }
+
+    /// A copy that has to be made again is deleted as any other: on what the live object says, and
+    /// past the brake.
+    fn remake_step(&mut self, id: Id, up_open: bool, now: Now) -> Option<Step> {
+        let clock = millis(now.clock);
+        let entry = self.index.get(id)?;
+        let uid = entry.copy_of_this()?.uid.clone();
+        if entry.ours()?.deleting || !self.hub.is_trusted() {
+            return None;
+        }
+        match entry.remake {
+            Remake::Proven(at) if clock <= at.saturating_add(super::remove::FRESH) => {
+                let copies = self.index.copies();
+                if !self.brake.may(id, false, copies, clock, &self.target.limits) {
+                    return None;
+                }
+                Some((Ask::Delete, self.delete(id, &uid)?))
+            }
+            _ if up_open => Some((Ask::GetUpstream, self.get_upstream(id)?)),
+            _ => None,
+        }
     }
 
     /// The copy of an object that had this name before is an orphan, and in the way.

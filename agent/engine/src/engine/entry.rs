@@ -53,6 +53,7 @@ pub(super) struct Entry {
     /// The object has to be read live: a list has shown less than was known before.
     pub(super) verify: bool,
     pub(super) removal: Option<Box<Removal>>,
+    pub(super) remake: Remake,
     pub(super) problem: Option<Box<Problem>>,
     /// The digest of the ObjectSync's status as it was written last.
     pub(super) recorded: Option<Digest>,
@@ -219,6 +220,17 @@ pub(super) struct Removal {
     pub(super) polls: u32,
 }
 
+/// Whether a copy is deleted and made again because its immutable fields have to change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Remake {
+    #[default]
+    No,
+    /// If the live object says so.
+    Wanted,
+    /// It did, at this time.
+    Proven(u64),
+}
+
 /// What is wrong with an object.
 #[derive(Debug)]
 pub(super) struct Problem {
@@ -266,6 +278,7 @@ impl Entry {
             holds: [Hold::default(); 3],
             verify: false,
             removal: None,
+            remake: Remake::No,
             problem: None,
             recorded: None,
             report: Report::default(),

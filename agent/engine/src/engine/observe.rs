@@ -1,16 +1,12 @@
 //! What watches show, turned into entries.
 
-use contract::{
-    CLUSTER_ANNOTATION, DOWNSTREAM_NAME, ON_IMMUTABLE, ORPHAN, RECREATE, STATE_REMOVE, STATE_SYNC,
-    YIELD, YIELD_REPLICAS,
-};
+mod read;
+
+use contract::CLUSTER_ANNOTATION;
 use serde_json::Value;
 
-use super::entry::{
-    Copy, Down, Flags, Hold, Id, Key, Note, Place, Removal, State, TypeId, Up, Work,
-};
+use super::entry::{Copy, Hold, Id, Key, Place, Remake, Removal, TypeId, Up, Work};
 use super::{Engine, millis};
-use crate::digest::{Digest, Hasher};
 use crate::fields::{self, REPLICAS};
 use crate::locator::Locator;
 use crate::{Event, Now, Side, names};
@@ -193,6 +189,7 @@ impl Engine {
         let changed = before.as_ref().is_none_or(|before| before.digest != up.digest);
         if changed {
             *entry.hold(Work::Down) = Hold::default();
+            entry.remake = Remake::No;
         }
         *entry.hold(Work::Up) = Hold::default();
         entry.report.dirty |= before.as_ref().is_none_or(|before| before.status != up.status)
@@ -435,114 +432,6 @@ impl Engine {
         }
     }
 
-    /// What matters of an upstream object.
-    pub(super) fn read_object(&self, kind: TypeId, cluster: &str, object: &Value) -> Option<Up> {
-        let kind = self.kind(kind)?;
-        let synced = kind.synced.as_ref()?;
-        let namespace = |name: &str| names::namespace(&self.target, cluster, name);
-        let mut desired = self.rules.desired(&kind.rule, object, &namespace);
-        // Items of lists may lack them.
-        desired["apiVersion"] = synced.api_version().into();
-        desired["kind"] = (&*synced.kind).into();
-        let generation = number(object, "generation");
-        let body = bytes(&desired);
-        let mut digest = Hasher::new();
-        digest.text(&String::from_utf8_lossy(&body));
-        digest.text(&generation.to_string());
-        digest.text(&self.target.identity.target);
-        let labels = object.get("metadata").and_then(|metadata| metadata.get("labels"));
-        let others =
-            labels.and_then(Value::as_object).into_iter().flatten().filter(|(key, value)| {
-                **key != self.state_label
-                    && contract::target_of_state_label(key).is_some()
-                    && value.as_str() == Some(STATE_SYNC)
-            });
-        let finalizers = object.get("metadata").and_then(|metadata| metadata.get("finalizers"));
-        let finalizers =
-            finalizers.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let ours = finalizers.iter().position(|one| one.as_str() == Some(&*self.finalizer));
-        let says = |key: &str, value: &str| {
-            ["annotations", "labels"].iter().any(|place| mark(object, place, key) == Some(value))
-        };
-        let deleted = text(object, "deletionTimestamp");
-        let status = object.get("status").filter(|status| status.is_object());
-        Some(Up {
-            uid: text(object, "uid").into(),
-            revision: revision(object),
-            generation,
-            state: match mark(object, "labels", &self.state_label) {
-                Some(STATE_SYNC) => State::Sync,
-                Some(STATE_REMOVE) => State::Remove,
-                Some(_) => State::Unknown,
-                None => State::None,
-            },
-            deleted: (!deleted.is_empty()).then(|| deleted.into()),
-            finalizer: ours.and_then(|ours| u32::try_from(ours).ok()),
-            finalizers: !finalizers.is_empty(),
-            others: u32::try_from(others.count()).unwrap_or(u32::MAX),
-            flags: Flags {
-                skip: kind.rule.skips(object),
-                ended: kind.rule.has_ended(object),
-                yields: kind.rule.replicas && says(YIELD, YIELD_REPLICAS),
-                orphan: says(ORPHAN, "true"),
-                recreate: says(ON_IMMUTABLE, RECREATE),
-            },
-            alias: mark(object, "annotations", DOWNSTREAM_NAME)
-                .filter(|alias| !alias.is_empty() && alias.len() <= 253)
-                .map(Into::into),
-            digest: digest.end(),
-            body: (body.len() <= self.target.limits.kept_body).then_some(body),
-            status: status.map(bytes),
-            replicas: object.pointer("/spec/replicas").and_then(Value::as_i64),
-            scales: kind.rule.scaled(object).map(|(kind, name)| (kind.into(), name.into())),
-        })
-    }
-
-    /// What matters of a copy; `known` is what was known of it before.
-    fn read_copy(
-        object: &Value,
-        locator: Option<&Locator>,
-        known: Option<&Down>,
-        without: Option<&[&str]>,
-    ) -> Down {
-        let status = object.get("status").filter(|status| status.is_object());
-        let deleting = !text(object, "deletionTimestamp").is_empty();
-        let finalizers = object.get("metadata").and_then(|metadata| metadata.get("finalizers"));
-        let finalizers =
-            finalizers.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let finalizers = finalizers.iter().filter_map(Value::as_str).filter(|_| deleting);
-        let replicas = object.pointer("/spec/replicas").and_then(Value::as_i64);
-        Down {
-            uid: text(object, "uid").into(),
-            revision: revision(object),
-            generation: number(object, "generation"),
-            of: match (locator, known) {
-                (Some(locator), _) => locator.uid.as_str().into(),
-                (None, Some(known)) => known.of.clone(),
-                (None, None) => "".into(),
-            },
-            applied_generation: locator
-                .map(|locator| locator.generation)
-                .or_else(|| known.map(|known| known.applied_generation))
-                .unwrap_or(0),
-            applied_revision: locator
-                .map(Locator::revision)
-                .or_else(|| known.map(|known| known.applied_revision))
-                .unwrap_or(0),
-            digest: locator
-                .map(Locator::applied)
-                .or_else(|| known.map(|known| known.digest))
-                .unwrap_or(None),
-            view: fields::view(object, without),
-            good: known.and_then(|known| known.good),
-            deleting,
-            finalizers: finalizers.map(Into::into).collect(),
-            status: status.map(bytes),
-            replicas: replicas.filter(|_| fields::others_own(object, &REPLICAS)),
-            live: None,
-        }
-    }
-
     pub(super) fn begin_removal(&mut self, id: Id, now: Now) {
         let Some(entry) = self.index.get_mut(id) else { return };
         let removal = Removal { since: millis(now.clock), ..Removal::default() };
@@ -564,47 +453,5 @@ impl Engine {
         }
         let space = (entry.key.cluster.clone(), entry.key.namespace.clone());
         self.leave_class(&space, class, id);
-    }
-
-    /// What is to be told of an object when an Event of its copy is seen.
-    pub(super) fn see_event(&mut self, event: &Value) {
-        let involved = |field: &str| {
-            let value = event.get("involvedObject").and_then(|involved| involved.get(field));
-            value.and_then(Value::as_str).unwrap_or_default()
-        };
-        let field = |field: &str| event.get(field).and_then(Value::as_str).unwrap_or_default();
-        let kind = self.kinds.iter().position(|kind| {
-            kind.synced.as_ref().is_some_and(|synced| {
-                *synced.kind == *involved("kind") && synced.api_version() == involved("apiVersion")
-            })
-        });
-        let Some(kind) = kind.and_then(|kind| TypeId::try_from(kind).ok()) else { return };
-        let place =
-            Place { namespace: involved("namespace").into(), kind, name: involved("name").into() };
-        let Some(id) = self.index.by_place(&place) else { return };
-        let Some(entry) = self.index.get_mut(id) else { return };
-        if entry.ours().is_none_or(|down| *down.uid != *involved("uid")) || entry.note.is_some() {
-            return;
-        }
-        let note = Note {
-            warning: field("type") == "Warning",
-            reason: field("reason").chars().take(128).collect(),
-            message: field("message").chars().take(1024).collect(),
-        };
-        if entry.told != Some(note.digest()) {
-            entry.note = Some(Box::new(note));
-            self.touch(id);
-        }
-    }
-}
-
-// === impl Note ===
-
-impl Note {
-    pub(super) fn digest(&self) -> Digest {
-        let mut hasher = Hasher::new();
-        hasher.text(&self.reason);
-        hasher.text(&self.message);
-        hasher.end()
     }
 }

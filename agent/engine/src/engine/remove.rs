@@ -19,7 +19,7 @@ use crate::rules::Class;
 use crate::{Exemption, Now};
 
 /// How long evidence counts, in milliseconds.
-const FRESH: u64 = 10_000;
+pub(super) const FRESH: u64 = 10_000;
 
 /// How long what goes first is waited for, in milliseconds.
 const PATIENCE: u64 = 60_000;

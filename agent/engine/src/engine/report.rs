@@ -14,9 +14,6 @@ use crate::digest::Digest;
 use crate::status::{Generations, difference, translate};
 use crate::{Event, GroupResource, Now};
 
-/// A minute, in milliseconds.
-const MINUTE: u64 = 60_000;
-
 fn read(bytes: Option<&[u8]>) -> Option<Value> {
     serde_json::from_slice(bytes?).ok()
 }
@@ -188,31 +185,6 @@ impl Engine {
             status["raw"] = raw;
         }
         status
-    }
-
-    /// Tells an Event, unless there were too many.
-    fn note_step(&mut self, id: Id, now: Now) -> Option<Step> {
-        let clock = millis(now.clock);
-        let entry = self.index.get_mut(id)?;
-        let digest = entry.note.as_ref()?.digest();
-        if entry.told == Some(digest) {
-            entry.note = None;
-            return None;
-        }
-        if clock >= self.told.1.saturating_add(MINUTE) {
-            self.told = (0, clock);
-        }
-        if self.told.0 >= self.target.limits.events {
-            self.dropped_events += 1;
-            entry.note = None;
-            return None;
-        }
-        self.told.0 += 1;
-        let request = self.tell(id, now);
-        let entry = self.index.get_mut(id)?;
-        entry.note = None;
-        entry.told = Some(digest);
-        Some((Ask::Event, request?))
     }
 
     pub(super) fn see_record(&mut self, event: Event) {

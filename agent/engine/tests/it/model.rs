@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use engine::{Method, Request};
 use serde_json::{Value, json};
 
+use crate::objects::{FINALIZER, STATE};
+
 /// A key: resource, logical cluster, namespace, name.
 pub(crate) type Key = (String, String, String, String);
 
@@ -41,6 +43,9 @@ pub(crate) struct Server {
     pub(crate) sidecar: bool,
     /// Fields of statuses that the type doesn't have.
     pub(crate) unknown_status: BTreeSet<String>,
+    /// Whether it is a hub that agents see little of: for them what isn't assigned is as what isn't
+    /// there, and of what is they change their marks and the status alone.
+    pub(crate) guards: bool,
     /// How many writes have changed anything.
     pub(crate) writes: u64,
 }
@@ -61,6 +66,25 @@ pub(crate) fn status(code: u16, reason: &str, text: &str, details: Value) -> (u1
         "reason": reason, "message": text, "details": details,
     });
     (code, body)
+}
+
+/// Whether an object carries the state label or finalizer of the target of these tests.
+fn is_assigned(object: &Value) -> bool {
+    let finalizers = object["metadata"]["finalizers"].as_array();
+    object["metadata"]["labels"].get(STATE).is_some()
+        || finalizers.is_some_and(|all| all.iter().any(|one| one == FINALIZER))
+}
+
+fn without_marks(object: &Value) -> Value {
+    let mut rest = object.clone();
+    let metadata = rest["metadata"].as_object_mut().unwrap();
+    for key in ["managedFields", "resourceVersion", "finalizers"] {
+        metadata.remove(key);
+    }
+    if let Some(Value::Object(labels)) = metadata.get_mut("labels") {
+        labels.remove(STATE);
+    }
+    rest
 }
 
 /// Times don't matter to the model.
@@ -91,13 +115,36 @@ impl Server {
         let manager = request.query.iter().find(|(key, _)| *key == "fieldManager");
         let manager = manager.map_or("unknown", |(_, manager)| manager.as_str()).to_owned();
         let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
-        match request.method {
-            Method::Get if request.name.is_empty() => self.list(&key),
-            Method::Get => {
-                self.get(&key).map_or_else(|| Self::missing(&key), |object| (200, object))
+        let is_own = ["events", "objectsyncs.workload.kcp.io"].contains(&resource.as_str());
+        if self.guards && !is_own {
+            let object = self.get(&key);
+            if !object.as_ref().is_some_and(is_assigned) {
+                let text = "it is not assigned to the agent";
+                return status(403, "Forbidden", text, json!({"name": key.3}));
             }
-            Method::Post => self.create(&key, body, &manager),
-            Method::Delete => self.delete(&key, body["preconditions"]["uid"].as_str()),
+            let answer = self.answer(request, &key, &manager, &body);
+            let written = self.get(&key).or_else(|| Some(answer.1.clone()));
+            if answer.0 == 200 && request.subresource.is_empty() {
+                let without = |object: &Option<Value>| object.as_ref().map(without_marks);
+                assert_eq!(without(&object), without(&written), "agents may not change this");
+            }
+            return answer;
+        }
+        self.answer(request, &key, &manager, &body)
+    }
+
+    fn answer(
+        &mut self,
+        request: &Request,
+        key: &Key,
+        manager: &str,
+        body: &Value,
+    ) -> (u16, Value) {
+        match request.method {
+            Method::Get if request.name.is_empty() => self.list(key),
+            Method::Get => self.get(key).map_or_else(|| Self::missing(key), |object| (200, object)),
+            Method::Post => self.create(key, body.clone(), manager),
+            Method::Delete => self.delete(key, body["preconditions"]["uid"].as_str()),
             Method::Patch => {
                 if let Some((code, body)) = self.refusals.get(&key.3) {
                     return (*code, body.clone());
@@ -108,22 +155,22 @@ impl Server {
                             request.query.iter().any(|(k, v)| *k == key && v == value)
                         };
                         self.apply(
-                            &key,
-                            &body,
-                            &manager,
+                            key,
+                            body,
+                            manager,
                             request.subresource,
                             has("force", "true"),
                             has("dryRun", "All"),
                         )
                     }
                     "application/merge-patch+json" => {
-                        self.patch(&key, request.subresource, &manager, |object| {
-                            patch::merge(object, &body);
+                        self.patch(key, request.subresource, manager, |object| {
+                            patch::merge(object, body);
                             true
                         })
                     }
-                    _ => self.patch(&key, request.subresource, &manager, |object| {
-                        patch::json_patch(object, &body)
+                    _ => self.patch(key, request.subresource, manager, |object| {
+                        patch::json_patch(object, body)
                     }),
                 }
             }

@@ -398,6 +398,7 @@ fn deletes_that_are_exempt() {
 fn a_hub_that_was_made_anew() {
     let mut world = with_configs(5);
     world.hub = crate::model::Server::new(5000);
+    world.hub.guards = true;
     let other = Identity { hub: "hub-2".into(), ..target().identity };
     world.identify(Some(other));
     world.relist();
@@ -689,4 +690,32 @@ fn types_that_are_no_longer_synced() {
     world.relist();
     world.settle(60_000);
     assert_eq!(copies(&world), 2);
+}
+
+/// Immutable fields: only with permission is a copy deleted and made again.
+#[test]
+fn copies_that_are_made_again() {
+    for permitted in [false, true] {
+        let mut world = with_configs(1);
+        let (hub, key) = (at_hub("configmaps", "a0"), at_cluster("configmaps", "a0"));
+        let before = world.cluster.get(&key).unwrap()["metadata"]["uid"].clone();
+        if permitted {
+            let annotation = json!({"workloads.kcp.io/on-immutable": "Recreate"});
+            world.change(&hub, json!({"metadata": {"annotations": annotation}}));
+        }
+        let refusal = status(422, "Invalid", "data: field is immutable", json!({}));
+        world.cluster.refusals.insert("a0".into(), refusal);
+        world.change(&hub, json!({"data": {"key": "2"}}));
+        world.settle(100);
+        let deleted = world.count(Kind::Delete);
+        assert_eq!(deleted, usize::from(permitted));
+        world.cluster.refusals.clear();
+        if permitted {
+            world.settle(60_000);
+            let copy = world.cluster.get(&key).unwrap();
+            assert_eq!(copy["data"]["key"], "2");
+            assert_ne!(copy["metadata"]["uid"], before);
+            assert_eq!(world.settle(600_000), []);
+        }
+    }
 }

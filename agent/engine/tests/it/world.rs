@@ -45,8 +45,10 @@ impl World {
     pub(crate) fn with(target: Target) -> Self {
         let mut cluster = Server::new(1_000_000);
         cluster.namespaces = true;
+        let mut hub = Server::new(1000);
+        hub.guards = true;
         let mut world = Self {
-            hub: Server::new(1000),
+            hub,
             cluster,
             engine: Engine::new(target.clone()),
             identity: Some(target.identity.clone()),
