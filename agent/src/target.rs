@@ -31,7 +31,13 @@ impl TargetRef {
 
     /// Its path, below the hub's own.
     pub fn path(&self) -> String {
-        format!("{}/apis/{}/v1alpha1/{}/{}", self.base(), contract::WORKLOAD_GROUP, contract::SYNC_TARGETS, self.name)
+        format!(
+            "{}/apis/{}/v1alpha1/{}/{}",
+            self.base(),
+            contract::WORKLOAD_GROUP,
+            contract::SYNC_TARGETS,
+            self.name
+        )
     }
 
     /// The path of the Lease that its agent renews.

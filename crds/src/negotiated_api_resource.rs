@@ -68,7 +68,7 @@ pub enum UpdateStrategy {
 pub struct NegotiatedAPIResourceStatus {
     /// `Negotiated`: there is a schema that clusters agree on. `Submitted`: it is in a
     /// CustomResourceDefinition. `Published`: the hub serves it. `Enforced`: somebody else than the
-    /// clusters says what the type is. `Narrowed`: a change that would hurt is held back.
+    /// clusters says what the type is. `HeldBack`: a change that would hurt waits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

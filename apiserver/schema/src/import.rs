@@ -32,6 +32,8 @@ use crate::resource::Verb;
 use crate::{Types, known};
 use node::Converter;
 
+pub use shape::same as same_fields;
+
 pub use discovery::{
     DiscoveredGroup, DiscoveredResource, DiscoveredVersion, groups, resource_list,
 };
@@ -109,6 +111,15 @@ pub struct Loss {
 /// Makes CRDs of the resources of one group. `versions` are in the order of discovery, the preferred
 /// one first.
 pub fn import_group(group: &str, versions: &[VersionSource<'_>]) -> Imported {
+    import_those(group, versions, &|resource| why_not(group, resource))
+}
+
+/// As [`import_group`], of the resources that nothing is said against by `why_not`.
+pub fn import_those(
+    group: &str,
+    versions: &[VersionSource<'_>],
+    why_not: &dyn Fn(&DiscoveredResource) -> Option<&'static str>,
+) -> Imported {
     let mut imported = Imported::default();
     let mut seen: Vec<&str> = Vec::new();
     for resource in versions.iter().flat_map(|v| &v.discovered.resources) {
@@ -116,7 +127,7 @@ pub fn import_group(group: &str, versions: &[VersionSource<'_>]) -> Imported {
             continue;
         }
         seen.push(&resource.plural);
-        match why_not(group, resource) {
+        match why_not(resource) {
             Some(reason) => {
                 imported.skipped.push(Skipped { name: crd_name(group, &resource.plural), reason });
             }

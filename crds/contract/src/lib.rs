@@ -45,6 +45,9 @@ pub const NEGOTIATED_API_RESOURCES: &str = "negotiatedapiresources";
 /// The resource of placements.
 pub const PLACEMENTS: &str = "placements";
 
+/// The field manager of whoever reads types in a physical cluster.
+pub const TYPES_READER: &str = "kcp-types-reader";
+
 /// The field manager of whoever negotiates types.
 pub const TYPES_MANAGER: &str = "kcp-types";
 

@@ -14,8 +14,8 @@ use crate::Condition;
 #[serde(rename_all = "camelCase")]
 pub struct SyncTargetStatus {
     /// `Installed`, `Authorized`, `Heartbeat`, `TypesImported`, and `Ready`, which sums them up;
-    /// and, where it matters, `ClusterReachable`, `UpstreamChanged`, `DeletionPaused` and
-    /// `Unsupported`. Each has one writer, which applies it as a field manager of its own.
+    /// and, where it matters, `ClusterReachable`, `TypesComplete`, `UpstreamChanged`,
+    /// `DeletionPaused` and `Unsupported`. Each has one writer, which applies it as a field manager of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -70,10 +70,18 @@ pub struct SyncedResource {
     /// The resource.
     #[schemars(length(min = 1, max = 63))]
     pub resource: String,
-    /// The versions that hub and cluster have in common.
+    /// The versions that hub and cluster have in common; objects are synced in the first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub versions: Vec<String>,
+    /// The kind of its objects.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 63))]
+    pub kind: String,
+    /// The subresources `status` and `scale`, where the hub serves them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 2), inner(length(max = 63)))]
+    pub subresources: Vec<String>,
     /// How far it is.
     pub state: SyncedState,
     /// Why it isn't accepted.

@@ -7,7 +7,7 @@ use super::MAX_DEPTH;
 
 /// Whether both have the same fields of the same types. Descriptions, defaults and limits may
 /// differ.
-pub(super) fn same(a: &Value, b: &Value) -> bool {
+pub fn same(a: &Value, b: &Value) -> bool {
     same_at(a, b, 0)
 }
 

@@ -71,7 +71,7 @@ fn older(schema: &Value, keys: &Value, step: &mut usize) -> Value {
                     let needed: Vec<&str> = needed.filter_map(Value::as_str).collect();
                     fields.retain(|name, _| {
                         *step += 1;
-                        *step % 23 != 0 || needed.contains(&&**name)
+                        !step.is_multiple_of(23) || needed.contains(&&**name)
                     });
                 }
                 made.insert(key.clone(), value);

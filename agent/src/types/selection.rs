@@ -1,0 +1,125 @@
+//! Which types of a cluster are of interest.
+
+use contract::CORE;
+use schema::import::{DiscoveredResource, is_served_here, why_not};
+
+/// The types of Kubernetes that are synced where a SyncTarget names none: what applications are made of.
+/// Custom resources come to these.
+pub const USUAL: [(&str, &str); 14] = [
+    ("", "configmaps"),
+    ("", "persistentvolumeclaims"),
+    ("", "pods"),
+    ("", "secrets"),
+    ("", "serviceaccounts"),
+    ("", "services"),
+    ("apps", "daemonsets"),
+    ("apps", "deployments"),
+    ("apps", "statefulsets"),
+    ("autoscaling", "horizontalpodautoscalers"),
+    ("batch", "cronjobs"),
+    ("batch", "jobs"),
+    ("networking.k8s.io", "ingresses"),
+    ("policy", "poddisruptionbudgets"),
+];
+
+/// Types that every hub has itself and that are synced all the same: they are compared with the
+/// cluster's, and never published.
+pub const SERVED_BY_HUBS: [(&str, &str); 3] =
+    [("", "configmaps"), ("", "secrets"), ("", "serviceaccounts")];
+
+/// Groups of this system's own types, which mean nothing in a physical cluster.
+const OWN: &str = "kcp.io";
+
+/// Which types of a cluster are of interest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Selection {
+    /// Every custom resource, and the [`USUAL`] types.
+    Usual,
+    /// All.
+    All,
+    /// Those of these names, as `deployments.apps`.
+    Named(Vec<(String, String)>),
+}
+
+// === impl Selection ===
+
+impl Selection {
+    /// What a SyncTarget says: names as `deployments.apps`, `services` or `services.core`; `*` for all.
+    pub fn of<'a>(resources: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut named = Vec::new();
+        for resource in resources {
+            let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
+            if plural == "*" && group.is_empty() {
+                return Self::All;
+            }
+            let group = if group == CORE { "" } else { group };
+            named.push((group.to_owned(), plural.to_owned()));
+        }
+        if named.is_empty() { Self::Usual } else { Self::Named(named) }
+    }
+
+    /// Whether a custom resource is of interest.
+    pub fn has_custom(&self, group: &str, plural: &str) -> bool {
+        !is_own(group) && (matches!(self, Self::Usual) || self.has(group, plural))
+    }
+
+    /// Why a type that isn't a custom resource is not of interest, if it isn't.
+    pub fn why_not(&self, group: &str, resource: &DiscoveredResource) -> Option<&'static str> {
+        if !self.has(group, &resource.plural) {
+            return Some("it is not asked for");
+        }
+        let hubs = SERVED_BY_HUBS.contains(&(group, &*resource.plural));
+        if hubs && is_served_here(group, &resource.plural) {
+            return None;
+        }
+        why_not(group, resource)
+    }
+
+    fn has(&self, group: &str, plural: &str) -> bool {
+        match self {
+            _ if is_own(group) => false,
+            Self::All => true,
+            Self::Usual => USUAL.contains(&(group, plural)),
+            Self::Named(named) => {
+                let is = |(g, p): &(String, String)| *g == group && (p == plural || p == "*");
+                named.iter().any(is)
+            }
+        }
+    }
+
+    /// Whether any type of a group may be of interest, custom resources apart.
+    pub fn has_group(&self, group: &str) -> bool {
+        match self {
+            Self::All => !is_own(group),
+            Self::Usual => USUAL.iter().any(|(usual, _)| *usual == group),
+            Self::Named(named) => named.iter().any(|(named, _)| named == group),
+        }
+    }
+}
+
+fn is_own(group: &str) -> bool {
+    group.strip_suffix(OWN).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_of_interest() {
+        let usual = Selection::of([]);
+        assert_eq!(usual, Selection::Usual);
+        assert!(usual.has_custom("x.io", "things"));
+        assert!(!usual.has_custom("workload.kcp.io", "synctargets"));
+        assert!(usual.has("apps", "deployments") && usual.has_group("apps"));
+        assert!(!usual.has("apps", "replicasets") && !usual.has_group("rbac.authorization.k8s.io"));
+        assert_eq!(Selection::of(["a.b", "*"]), Selection::All);
+        assert!(!Selection::All.has("kcp.io", "things"));
+        assert!(Selection::All.has("mykcp.io", "things"));
+        let named = Selection::of(["things.x.io", "services", "pods.core"]);
+        assert!(named.has_custom("x.io", "things") && !named.has_custom("x.io", "others"));
+        assert!(named.has("", "services") && named.has("", "pods") && !named.has("apps", "pods"));
+        let all_of_one = Selection::of(["*.x.io"]);
+        assert!(all_of_one.has_custom("x.io", "others"));
+    }
+}
