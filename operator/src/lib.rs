@@ -2,8 +2,8 @@
 //!
 //! It is a plain client of the hub, by [`Operator::start`]; the program `kcp-operator` only reads flags
 //! ([`Args`]). `targets` installs agents in physical clusters and tells the truth about them, `assign`
-//! turns what people want of their objects into what agents see. Both are fed by watches over all
-//! logical clusters, decide by pure functions, and act through queues that are fair to logical
+//! turns what people want of their objects into what agents see, `types` makes what clusters serve into
+//! what the hub serves. All are fed by watches over all logical clusters, decide by pure functions, and act through queues that are fair to logical
 //! clusters.
 //!
 //! Invariants: nothing exists for a logical cluster that has no SyncTarget and no assigned object; a
@@ -20,6 +20,7 @@ mod metrics;
 mod queue;
 mod serve;
 mod targets;
+mod types;
 mod watching;
 
 pub use args::{AgentOptions, Args, DefaultMode, Options};

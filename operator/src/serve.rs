@@ -19,6 +19,7 @@ use crate::events::Events;
 use crate::metrics::Metrics;
 use crate::targets::Controller;
 use crate::targets::index::Targets;
+use crate::types::TypesController;
 
 /// The pause before the hub is tried again at the start; it doubles up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -96,6 +97,8 @@ impl Operator {
             metrics.clone(),
         ));
         controller.start(&client, &tasks);
+        let types = Arc::new(TypesController::new(link, &metrics));
+        types.start(&client, &tasks);
         let assigner = Arc::new(Assigner::new(hub, targets, events, metrics));
         assigner.start(&client, &tasks);
         state.running.store(true, Ordering::Release);

@@ -6,4 +6,5 @@
 mod assignment;
 mod installation;
 mod removal;
+mod types;
 mod yard;

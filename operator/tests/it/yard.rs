@@ -84,6 +84,19 @@ impl Side {
         side
     }
 
+    /// A link to what stands before `/clusters/…`, as its administrator.
+    pub(crate) fn whole(&self) -> Link {
+        let access = Access::parse(self.kubeconfig().as_bytes(), None).unwrap();
+        let settings = Settings::of_access(access, Path::new(""), "test/0").unwrap();
+        let server = settings.server.with_path("");
+        Link::new(Settings { server, ..settings }).unwrap()
+    }
+
+    /// A link to its logical cluster `root`, which is all that a client of it sees.
+    pub(crate) fn link(&self) -> Link {
+        self.link.clone()
+    }
+
     pub(crate) fn kubeconfig(&self) -> &str {
         self.running.kubeconfig()
     }

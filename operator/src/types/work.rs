@@ -1,0 +1,423 @@
+//! A type in a logical cluster: looked at, decided, written.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use agent::types::{Hub, HubError};
+use contract::{
+    API_RESOURCE_IMPORTS, APIRESOURCE_GROUP, NEGOTIATED_API_RESOURCES, TYPES_MANAGER, TypeName,
+    type_name, type_object_name,
+};
+use crds::{
+    APIResourceImportStatus, ConditionStatus, Hurt, NegotiatedAPIResourceSpec,
+    NegotiatedAPIResourceStatus, UpdateStrategy,
+};
+use negotiation::Type;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tracing::info;
+
+use super::decide::{Candidate, Decision, Standing, decide, is_compatible};
+use super::definition::{self, DEFINITIONS, Published, definition, is_as_planned};
+use super::descriptions::is_own;
+use super::hurt::Judge;
+use super::index::{Import, Negotiated};
+use super::status::{condition, first_of, report, truth};
+use super::{TypeKey, TypesController, WorkError};
+
+/// What is known of a type before anything is decided.
+struct Situation {
+    imports: Vec<(String, Import)>,
+    negotiated: BTreeMap<String, Negotiated>,
+    /// What targets have, by version; the first is what the target is called here.
+    offers: BTreeMap<String, Vec<(String, String, Arc<Type>)>>,
+    /// The definition, where the type isn't every hub's own.
+    object: Option<Value>,
+    published: Option<Published>,
+    /// Whether every hub has the type itself.
+    own: bool,
+}
+
+/// What was decided of one version, and what came of it.
+struct Outcome {
+    decision: Decision,
+    hurt: Vec<Hurt>,
+    /// How many objects would be hurt.
+    hurt_count: usize,
+    /// Why the version is not in the definition.
+    refused: Option<String>,
+    /// Whether it can't be served beside others.
+    left: bool,
+}
+
+// === impl Situation ===
+
+impl Situation {
+    fn is_enforced(&self) -> bool {
+        self.own || self.published.as_ref().is_some_and(|published| !published.ours)
+    }
+
+    fn of(&self, version: &str) -> Option<&Negotiated> {
+        self.negotiated.values().find(|negotiated| negotiated.spec.version == version)
+    }
+
+    fn versions(&self) -> BTreeSet<String> {
+        let negotiated = self.negotiated.values().map(|n| n.spec.version.clone());
+        let ours = self.published.iter().filter(|published| published.ours);
+        let ours = ours.flat_map(|published| published.versions.keys().cloned());
+        self.offers.keys().cloned().chain(negotiated).chain(ours).collect()
+    }
+
+    fn candidates(&self, version: &str) -> Vec<Candidate<'_>> {
+        let offers = self.offers.get(version).into_iter().flatten();
+        offers.map(|(target, since, ty)| Candidate { target, since, ty }).collect()
+    }
+
+    /// Whether the hub serves a version.
+    fn is_served(&self, version: &str) -> bool {
+        self.own
+            || self.published.as_ref().is_some_and(|published| {
+                published.established && published.versions.contains_key(version)
+            })
+    }
+}
+
+// === impl TypesController ===
+
+impl TypesController {
+    /// Looks at a type in a logical cluster, and does what is to be done. Answers whether a change is
+    /// held back.
+    pub(super) async fn negotiate(&self, key: &TypeKey) -> Result<bool, WorkError> {
+        let hub = self.cluster(&key.cluster);
+        let Some(mut situation) = self.situation(&hub, key).await? else { return Ok(false) };
+        let mut outcomes = BTreeMap::new();
+        for version in situation.versions() {
+            let outcome = self.decided(&hub, key, &situation, &version).await?;
+            outcomes.insert(version, outcome);
+        }
+        if !situation.is_enforced() {
+            self.publish(&hub, key, &mut situation, &mut outcomes).await?;
+        }
+        for (version, outcome) in &outcomes {
+            self.write_negotiated(&hub, key, &situation, version, outcome).await?;
+        }
+        for (target, import) in &situation.imports {
+            if import.place.0 == key.cluster {
+                let outcome = outcomes.get(&import.spec.version);
+                self.write_import(&hub, &situation, target, import, outcome).await?;
+            }
+        }
+        Ok(outcomes.values().any(|outcome| outcome.hurt_count > 0))
+    }
+
+    async fn situation(&self, hub: &Hub, key: &TypeKey) -> Result<Option<Situation>, WorkError> {
+        let (imports, negotiated) = {
+            let index = self.index.lock();
+            let negotiated: BTreeMap<String, Negotiated> = { index.negotiated(key) }
+                .map(|(name, negotiated)| (name.to_owned(), negotiated.clone()))
+                .collect();
+            (index.imports(key), negotiated)
+        };
+        if imports.is_empty() && negotiated.is_empty() {
+            return Ok(None);
+        }
+        let mut offers: BTreeMap<String, Vec<(String, String, Arc<Type>)>> = BTreeMap::new();
+        for (target, import) in &imports {
+            if import.spec.vanished_since.is_some() {
+                continue;
+            }
+            let home = self.cluster(&import.place.0);
+            let found = self.descriptions.get(&home, &import.spec.schema).await?;
+            let named = |ty: &Type| {
+                (&ty.group, &ty.version, &ty.names.plural)
+                    == (&import.spec.group, &import.spec.version, &import.spec.plural)
+            };
+            // One that is of another type, or missing, is no offer.
+            if let Some(ty) = found.filter(|ty| named(ty)) {
+                let offer = (target.clone(), import.since.clone(), ty);
+                offers.entry(import.spec.version.clone()).or_default().push(offer);
+            }
+        }
+        let own = is_own(&key.group, &key.plural);
+        let object = match own {
+            true => None,
+            false => hub.get(&definition_path(key)).await?,
+        };
+        let published = object.as_ref().map(Published::read).transpose();
+        let published = published.map_err(WorkError::Unreadable)?;
+        Ok(Some(Situation { imports, negotiated, offers, object, published, own }))
+    }
+
+    async fn decided(
+        &self,
+        hub: &Hub,
+        key: &TypeKey,
+        situation: &Situation,
+        version: &str,
+    ) -> Result<Outcome, WorkError> {
+        let candidates = situation.candidates(version);
+        let strategy = situation.of(version).map(|n| n.spec.strategy).unwrap_or_default();
+        let published = situation.published.as_ref().and_then(|p| p.versions.get(version));
+        let before;
+        let standing = if situation.own {
+            let all = self.descriptions.own(&self.hub).await?;
+            let named = |ty: &&Type| {
+                (&*ty.group, &*ty.version, &*ty.names.plural)
+                    == (&*key.group, version, &*key.plural)
+            };
+            Standing::Enforced(all.iter().find(named))
+        } else if situation.is_enforced() {
+            Standing::Enforced(published)
+        } else if let Some(published) = published {
+            Standing::Published(published)
+        } else {
+            before = match situation.of(version).and_then(|n| n.status.schema.as_deref()) {
+                Some(name) if strategy == UpdateStrategy::UpdateNever => {
+                    self.descriptions.get(hub, name).await?
+                }
+                _ => None,
+            };
+            Standing::Unpublished(before.as_deref())
+        };
+        let mut decision = decide(standing, strategy, &candidates);
+        let (mut hurt, mut hurt_count) = (Vec::new(), 0);
+        if let Some(narrower) = &decision.narrower {
+            let mut judge = Judge::new(narrower).map_err(WorkError::Unreadable)?;
+            hub.list(&collection(key, version), "", |object| judge.see(&object)).await?;
+            (hurt, hurt_count) = (judge.hurt, judge.count);
+            if hurt_count == 0 {
+                decision = decision.narrowed(&candidates);
+            }
+        }
+        Ok(Outcome { decision, hurt, hurt_count, refused: None, left: false })
+    }
+
+    /// Writes the definition, if it isn't there as it should be.
+    async fn publish(
+        &self,
+        hub: &Hub,
+        key: &TypeKey,
+        situation: &mut Situation,
+        outcomes: &mut BTreeMap<String, Outcome>,
+    ) -> Result<(), WorkError> {
+        let there = |version: &str| {
+            situation.published.as_ref().is_some_and(|p| p.versions.contains_key(version))
+        };
+        let wanted = |version: &str| situation.of(version).is_none_or(|n| n.spec.publish);
+        let types: BTreeMap<String, Type> = { outcomes.iter() }
+            .filter(|(version, _)| there(version) || wanted(version))
+            .filter_map(|(version, outcome)| Some((version.clone(), outcome.decision.ty.clone()?)))
+            .collect();
+        let Some(plan) = definition::plan(&types, situation.published.as_ref()) else {
+            return Ok(());
+        };
+        for left in &plan.left {
+            if let Some(outcome) = outcomes.get_mut(left) {
+                outcome.left = true;
+            }
+        }
+        if situation.published.as_ref().is_some_and(|current| is_as_planned(current, &plan)) {
+            return Ok(());
+        }
+        let object = definition(&key.group, &key.plural, &plan, situation.object.as_ref());
+        let written = match &situation.object {
+            Some(_) => hub.replace(&definition_path(key), &object).await,
+            None => hub.create(DEFINITIONS, &object).await,
+        };
+        match written {
+            Ok(written) => {
+                info!(cluster = key.cluster, group = key.group, plural = key.plural, "published");
+                situation.published =
+                    Some(Published::read(&written).map_err(WorkError::Unreadable)?);
+                situation.object = Some(written);
+                Ok(())
+            }
+            // The hub says what is wrong with it; trying again changes nothing.
+            Err(HubError::Refused { status: 403 | 422, message }) => {
+                for (version, outcome) in outcomes.iter_mut() {
+                    if plan.versions.iter().any(|(name, _)| name == version) {
+                        outcome.refused = Some(message.clone());
+                    }
+                }
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn write_negotiated(
+        &self,
+        hub: &Hub,
+        key: &TypeKey,
+        situation: &Situation,
+        version: &str,
+        outcome: &Outcome,
+    ) -> Result<(), WorkError> {
+        let TypeKey { group, plural, .. } = key;
+        let name = type_object_name(TypeName { group, version, plural }, |whole| {
+            Sha256::digest(whole).into()
+        });
+        let (api, kind) = (format!("{APIRESOURCE_GROUP}/v1alpha1"), "NegotiatedAPIResource");
+        let resources = format!("/apis/{api}/{NEGOTIATED_API_RESOURCES}");
+        let known = situation.negotiated.get(&name);
+        if known.is_none() {
+            let spec = NegotiatedAPIResourceSpec {
+                group: group.clone(),
+                version: version.to_owned(),
+                plural: plural.clone(),
+                publish: true,
+                strategy: UpdateStrategy::default(),
+            };
+            let object =
+                json!({"apiVersion": api, "kind": kind, "metadata": {"name": name}, "spec": spec});
+            match hub.create(&resources, &object).await {
+                Ok(_) | Err(HubError::Refused { status: 409, .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let before = known.map(|known| known.status.clone()).unwrap_or_default();
+        let schema = match &outcome.decision.ty {
+            Some(ty) => Some(self.descriptions.put(hub, ty).await?),
+            None => None,
+        };
+        let status = negotiated_status(&before, situation, version, outcome, schema);
+        if known.is_some() && before == status {
+            return Ok(());
+        }
+        let object =
+            json!({"apiVersion": api, "kind": kind, "metadata": {"name": name}, "status": status});
+        hub.apply(&format!("{resources}/{name}/status"), TYPES_MANAGER, &object).await?;
+        Ok(())
+    }
+
+    async fn write_import(
+        &self,
+        hub: &Hub,
+        situation: &Situation,
+        target: &str,
+        import: &Import,
+        outcome: Option<&Outcome>,
+    ) -> Result<(), WorkError> {
+        let status = import_status(situation, target, import, outcome);
+        if status == import.status {
+            return Ok(());
+        }
+        let api = format!("{APIRESOURCE_GROUP}/v1alpha1");
+        let name = &import.place.1;
+        let object = json!({
+            "apiVersion": api,
+            "kind": "APIResourceImport",
+            "metadata": {"name": name},
+            "status": status,
+        });
+        let path = format!("/apis/{api}/{API_RESOURCE_IMPORTS}/{name}/status");
+        match hub.apply(&path, TYPES_MANAGER, &object).await {
+            Ok(_) => Ok(()),
+            // It went with its target meanwhile: a status creates nothing.
+            Err(HubError::Refused { status: 404, .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn negotiated_status(
+    before: &NegotiatedAPIResourceStatus,
+    situation: &Situation,
+    version: &str,
+    outcome: &Outcome,
+    schema: Option<String>,
+) -> NegotiatedAPIResourceStatus {
+    let mut conditions = Vec::new();
+    let mut tell = |kind: &str, is: bool, reason: &str, message: String| {
+        conditions.push(condition(&before.conditions, kind, truth(is), reason, &message));
+    };
+    let some = outcome.decision.ty.is_some();
+    let reason = if some { "Agreed" } else { "NoType" };
+    tell("Negotiated", some, reason, String::new());
+    let enforced = situation.is_enforced();
+    let reason = match (situation.own, enforced) {
+        (true, _) => "BuiltIn",
+        (false, true) => "HandMade",
+        (false, false) => "Negotiated",
+    };
+    tell("Enforced", enforced, reason, String::new());
+    let there = situation.published.as_ref().is_some_and(|p| p.versions.contains_key(version));
+    if !enforced {
+        let (reason, message) = match &outcome.refused {
+            Some(message) => ("Refused", message.clone()),
+            None if there => ("Written", String::new()),
+            None if outcome.left => ("OtherFields", OTHER_FIELDS.to_owned()),
+            None => ("NotWanted", String::new()),
+        };
+        tell("Submitted", there && outcome.refused.is_none(), reason, message);
+    }
+    let served = situation.is_served(version);
+    let why = situation.published.as_ref().map(|p| p.why.clone()).unwrap_or_default();
+    let reason = if served { "Served" } else { "NotServed" };
+    tell("Published", served, reason, if served { String::new() } else { why });
+    let held = outcome.hurt_count > 0 || outcome.left;
+    let (reason, message) = match outcome.hurt_count {
+        0 if outcome.left => ("OtherFields", OTHER_FIELDS.to_owned()),
+        0 => ("Nothing", String::new()),
+        n => ("ObjectsWouldBeHurt", format!("{n} stored objects would be hurt")),
+    };
+    tell("HeldBack", held, reason, message);
+    let (compatible, incompatible) = outcome.decision.sides();
+    NegotiatedAPIResourceStatus {
+        conditions,
+        schema,
+        compatible,
+        incompatible,
+        differences: report(&outcome.decision.differences),
+        hurt: outcome.hurt.clone(),
+    }
+}
+
+/// Why a version isn't served beside others.
+const OTHER_FIELDS: &str = "its fields differ from those of the stored version, and only a cluster \
+                            can convert between them";
+
+fn import_status(
+    situation: &Situation,
+    target: &str,
+    import: &Import,
+    outcome: Option<&Outcome>,
+) -> APIResourceImportStatus {
+    let before = &import.status.conditions;
+    let verdict = outcome.and_then(|outcome| outcome.decision.verdicts.get(target));
+    let differences = verdict.map(|list| report(list)).unwrap_or_default();
+    let vanished = import.spec.vanished_since.is_some();
+    let compatible = match verdict {
+        Some(list) if is_compatible(list) => {
+            condition(before, "Compatible", ConditionStatus::True, "Compatible", "")
+        }
+        Some(_) => {
+            let message = first_of(&differences).unwrap_or_default();
+            condition(before, "Compatible", ConditionStatus::False, "IncompatibleSchema", &message)
+        }
+        None => {
+            let reason = if vanished { "Vanished" } else { "NoDescription" };
+            condition(before, "Compatible", ConditionStatus::Unknown, reason, "")
+        }
+    };
+    let served = situation.is_served(&import.spec.version);
+    let reason = if served { "Served" } else { "NotServed" };
+    let available = condition(before, "Available", truth(served), reason, "");
+    APIResourceImportStatus {
+        conditions: vec![compatible, available],
+        differences,
+        judged: verdict.map(|_| import.spec.schema.clone()),
+    }
+}
+
+fn definition_path(key: &TypeKey) -> String {
+    format!("{DEFINITIONS}/{}", type_name(&key.group, &key.plural))
+}
+
+/// Where objects of a type are.
+fn collection(key: &TypeKey, version: &str) -> String {
+    match &*key.group {
+        "" => format!("/api/{version}/{}", key.plural),
+        group => format!("/apis/{group}/{version}/{}", key.plural),
+    }
+}
