@@ -44,7 +44,8 @@ pub struct Engine {
     state_label: String,
     rules: Rules,
     kinds: Vec<Kind>,
-    approvals: Approvals,
+    /// As told last; `None`: nobody has told them yet.
+    approvals: Option<Approvals>,
     exemptions: BTreeSet<Exemption>,
     hub: Upstream,
     index: Index,
@@ -135,7 +136,7 @@ impl Engine {
             target,
             rules: Rules::new(),
             kinds: Vec::new(),
-            approvals: Approvals::default(),
+            approvals: None,
             exemptions: BTreeSet::new(),
             hub: Upstream::default(),
             index: Index::default(),
@@ -227,12 +228,14 @@ impl Engine {
         self.hub.see_copy(revision);
     }
 
-    /// What people have approved and deleted as a whole, as the SyncTarget says.
+    /// What people have approved and deleted as a whole, as the SyncTarget says, each time that it
+    /// is read. Numbers of deletes and orphans count only when they come or change: what is there
+    /// when this is told first may have been used before.
     pub fn approvals(&mut self, approvals: Approvals, exemptions: BTreeSet<Exemption>, now: Now) {
         let exempted = exemptions != self.exemptions;
         self.exemptions = exemptions;
-        self.approvals = approvals;
-        self.see_approvals(exempted);
+        let before = self.approvals.replace(approvals);
+        self.see_approvals(before, exempted);
         self.advance(now);
     }
 
@@ -286,7 +289,7 @@ impl Engine {
     /// make at once.
     pub fn plan(&mut self, now: Now, max: usize) -> Vec<Action> {
         let mut actions = Vec::new();
-        if self.hub.is_other() {
+        if self.hub.is_strange() {
             return actions;
         }
         self.advance(now);
@@ -304,7 +307,7 @@ impl Engine {
     /// When [`Engine::plan`] may have something to do, if nothing is told to the engine before:
     /// a time of [`Now::clock`].
     pub fn next_due(&self) -> Option<Duration> {
-        if self.hub.is_other() {
+        if self.hub.is_strange() {
             return None;
         }
         if self.index.has_ready() || self.spaces.has_ready() {

@@ -201,6 +201,7 @@ impl Engine {
                 Ask::Claim | Ask::Release => "MarksFailed",
                 Ask::Status(_) | Ask::Replicas(_) => "StatusFailed",
                 Ask::GetUpstream => "ReadFailed",
+                Ask::Delete | Ask::GiveUp | Ask::Orphan => "DeleteFailed",
                 _ => "ApplyFailed",
             };
             self.set_problem(id, work, reason, why, now);

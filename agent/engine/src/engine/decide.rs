@@ -1,5 +1,7 @@
 //! What an entry needs next.
 
+use std::time::Duration;
+
 use super::answers::{Ask, Flight, Subject};
 use super::entry::{Adopt, Copy, Entry, Id, Note, Remake, Work};
 use super::{Engine, millis, side};
@@ -11,6 +13,9 @@ const MINUTE: u64 = 60_000;
 /// How long it is remembered that an object was released, in milliseconds: watches are later than
 /// answers.
 const REMEMBERED: u64 = 60_000;
+
+/// The longest between two looks at what is in the place of a copy: no watch shows it.
+const LONGEST_LOOK: Duration = Duration::from_secs(30);
 
 /// What to ask, and the request for it.
 pub(super) type Step = (Ask, Request);
@@ -346,7 +351,7 @@ impl Engine {
             let name = place.map(|place| place.name).unwrap_or_default();
             let message = format!("{name:?} is there already: {what}");
             self.set_problem(id, Work::Down, "Collision", message, now);
-            self.pause(id, Work::Down, now);
+            self.pause_at_most(id, Work::Down, LONGEST_LOOK, now);
         }
     }
 
@@ -376,7 +381,11 @@ impl Engine {
 
     /// Pauses a kind of work of an entry, longer each time.
     pub(super) fn pause(&mut self, id: Id, work: Work, now: Now) {
-        let longest = self.target.limits.longest_backoff;
+        self.pause_at_most(id, work, self.target.limits.longest_backoff, now);
+    }
+
+    fn pause_at_most(&mut self, id: Id, work: Work, longest: Duration, now: Now) {
+        let longest = longest.min(self.target.limits.longest_backoff);
         let Some(entry) = self.index.get_mut(id) else { return };
         let mut hold = *entry.hold(work);
         self.lengthen(&mut hold, millis(now.clock), longest);

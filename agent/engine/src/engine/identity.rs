@@ -1,6 +1,6 @@
 //! Whether the hub is the one that it was.
 
-use crate::{Identity, UpstreamChange};
+use crate::{Approvals, Identity, UpstreamChange};
 
 use super::Engine;
 use super::entry::{Copy, Id};
@@ -12,6 +12,8 @@ pub(super) struct Upstream {
     known: bool,
     /// It is another one.
     other: bool,
+    /// It has been known before.
+    met: bool,
     /// The newest revision that it, or a copy, has shown.
     pub(super) newest: u64,
     /// The newest revision of a whole list.
@@ -36,8 +38,9 @@ impl Upstream {
         self.known && !self.other && self.older.is_none()
     }
 
-    pub(super) fn is_other(&self) -> bool {
-        self.other
+    /// Whether nothing may be done at all: it is another one, or nobody knows yet.
+    pub(super) fn is_strange(&self) -> bool {
+        self.other || !self.met
     }
 
     pub(super) fn change(&self) -> Option<UpstreamChange> {
@@ -135,20 +138,28 @@ impl Engine {
         };
         let is_same = *identity == self.target.identity;
         self.hub.other = !is_same;
+        self.hub.met |= is_same;
         if !std::mem::replace(&mut self.hub.known, is_same) && is_same {
             self.touch_removals();
         }
     }
 
-    pub(super) fn see_approvals(&mut self, exempted: bool) {
-        if self.hub.accept(self.approvals.upstream) || exempted {
+    /// Approvals of deletes count when they are given: one that was there before, or that a former
+    /// process may have used, doesn't approve the next wave of the same number.
+    pub(super) fn see_approvals(&mut self, before: Option<Approvals>, exempted: bool) {
+        let Some(approvals) = self.approvals else { return };
+        if self.hub.accept(approvals.upstream) || exempted {
             self.touch_removals();
         }
-        for id in self.brake.approve(self.approvals.deletions) {
-            self.touch(id);
+        let Some(before) = before else { return };
+        if approvals.deletions != before.deletions {
+            for id in self.brake.approve(approvals.deletions) {
+                self.touch(id);
+            }
         }
         let orphans = self.orphans();
-        if self.approvals.orphans == Some(orphans.len() as u64) {
+        let number = approvals.orphans.filter(|_| approvals.orphans != before.orphans);
+        if number.is_some_and(|number| number > 0 && number == orphans.len() as u64) {
             for id in orphans {
                 self.given_up.insert(id);
                 self.touch(id);

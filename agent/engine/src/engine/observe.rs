@@ -212,6 +212,10 @@ impl Engine {
         entry.verify = newer
             .is_some_and(|newer| !self.hub.is_back() && !self.hub.is_current(up.revision, newer));
         entry.up = Some(Box::new(up));
+        if entry.copy_of_this().is_some() {
+            // It is no orphan any more, whatever was said of it.
+            self.given_up.remove(&id);
+        }
         let removal = entry.removal.is_some();
         if going && !removal {
             self.begin_removal(id, now);

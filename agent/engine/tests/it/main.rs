@@ -3,6 +3,7 @@
 #![allow(clippy::needless_pass_by_value, reason = "objects are written where they are used")]
 #![allow(clippy::unwrap_used, reason = "this is a test")]
 
+mod any;
 mod model;
 mod objects;
 mod simulation;

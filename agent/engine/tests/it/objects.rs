@@ -43,6 +43,15 @@ pub(crate) fn kind(group: &str, resource: &str, kind: &str, status: bool) -> Syn
 /// The types that are synced in tests.
 pub(crate) fn kinds() -> Vec<SyncedType> {
     vec![
+        SyncedType {
+            scope: Scope::Cluster,
+            ..kind(
+                "apiextensions.k8s.io",
+                "customresourcedefinitions",
+                "CustomResourceDefinition",
+                true,
+            )
+        },
         kind("", "configmaps", "ConfigMap", false),
         kind("", "secrets", "Secret", false),
         kind("", "serviceaccounts", "ServiceAccount", false),

@@ -479,3 +479,82 @@ fn a_side_that_comes_late() {
     assert_eq!(world.engine.summary().synced, 50);
     assert_steady(&mut world);
 }
+
+/// An object that several targets hold has no status of its own: each has an ObjectSync.
+#[test]
+fn objects_that_are_copied_to_several() {
+    let mut world = World::new();
+    let mut object = deployment("web", "web:1", 2);
+    object["metadata"]["labels"]["sync.workloads.kcp.io/infra.west"] = "Sync".into();
+    world.create(object);
+    world.settle(1000);
+    world.run(&at_cluster("deployments.apps", "web"));
+    world.settle(5000);
+    let object = world.hub.get(&at_hub("deployments.apps", "web")).unwrap();
+    assert!(object.get("status").is_none());
+    let record = (
+        "objectsyncs.workload.kcp.io".to_owned(),
+        "infra".to_owned(),
+        "shop".to_owned(),
+        "deployments.apps.web--east".to_owned(),
+    );
+    let seen = world.hub.get(&record).unwrap();
+    assert_eq!(seen["status"]["raw"], json!({"observedGeneration": 1, "replicas": 2}));
+    assert_eq!(seen["status"]["conditions"][0]["status"], "True");
+    world.relist();
+    assert_eq!(world.settle(600_000), []);
+    // When it is ours alone, the status is its own, and the record goes.
+    world.change(
+        &at_hub("deployments.apps", "web"),
+        json!({"metadata": {"labels":
+        {"sync.workloads.kcp.io/infra.west": null}}}),
+    );
+    world.settle(5000);
+    let object = world.hub.get(&at_hub("deployments.apps", "web")).unwrap();
+    assert_eq!(object["status"]["replicas"], 2);
+    assert_eq!(world.hub.get(&record), None);
+    assert_steady(&mut world);
+}
+
+/// What is never synced has no copy, and is released when it is asked back.
+#[test]
+fn objects_that_are_never_synced() {
+    let mut world = World::new();
+    world.create(config("kube-root-ca.crt", "1"));
+    world.create(assigned(
+        "secrets",
+        "token",
+        json!({
+            "type": "kubernetes.io/service-account-token",
+        }),
+    ));
+    assert_steady(&mut world);
+    assert_eq!(world.count(Kind::Apply), 0);
+    for (resource, name) in [("configmaps", "kube-root-ca.crt"), ("secrets", "token")] {
+        world.hub.delete(&at_hub(resource, name), None);
+        world.settle(5000);
+        assert_eq!(world.hub.get(&at_hub(resource, name)), None);
+    }
+}
+
+/// A CRD, which is in no namespace, goes down first and is never deleted there.
+#[test]
+fn definitions_stay() {
+    let mut world = World::new();
+    let resource = "customresourcedefinitions.apiextensions.k8s.io";
+    let key = |cluster: &str| {
+        (resource.to_owned(), cluster.to_owned(), String::new(), "widgets.example.org".to_owned())
+    };
+    let mut object = assigned(resource, "widgets.example.org", json!({"spec": {"scope": "x"}}));
+    object["metadata"].as_object_mut().unwrap().remove("namespace");
+    world.hub.create(&key("infra"), object, "kubectl");
+    assert_steady(&mut world);
+    assert_eq!(world.cluster.get(&key("")).unwrap()["spec"]["scope"], "x");
+    world.hub.delete(&key("infra"), None);
+    world.settle(10_000);
+    assert_eq!(world.hub.get(&key("infra")), None);
+    let left = world.cluster.get(&key("")).unwrap();
+    assert_eq!(left["spec"]["scope"], "x");
+    assert!(left["metadata"]["labels"].get("workloads.kcp.io/synctarget").is_none());
+    assert_eq!(world.count(Kind::Delete), 0);
+}

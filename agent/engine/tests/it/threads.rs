@@ -366,6 +366,36 @@ fn the_brake_on_deletes() {
     world.settle(10_000);
     assert_eq!(copies(&world), 0);
     assert_eq!(world.engine.summary().paused, None);
+    // It is used up, though it is still there: the next wave of that number waits.
+    for index in 0..60 {
+        world.set_state(&at_hub("configmaps", &format!("a{index}")), Some("Sync"));
+    }
+    world.settle(120_000);
+    for index in 0..60 {
+        world.set_state(&at_hub("configmaps", &format!("a{index}")), Some("Remove"));
+    }
+    world.settle(120_000);
+    world.approve(approvals(40), &[]);
+    world.settle(10_000);
+    assert_eq!(copies(&world), 40);
+    world.approve(Approvals::default(), &[]);
+    world.approve(approvals(40), &[]);
+    world.settle(10_000);
+    assert_eq!(copies(&world), 0);
+}
+
+/// Before it is known who is upstream, nothing is done.
+#[test]
+fn a_hub_that_is_not_known_yet() {
+    let mut world = World::new();
+    world.identity = None;
+    world.start();
+    world.create(config("a", "1"));
+    world.settle(60_000);
+    assert_eq!(world.made, []);
+    world.identify(Some(target().identity));
+    world.settle(1000);
+    assert_eq!(copies(&world), 1);
 }
 
 /// What a person has deleted as a whole is no wave.

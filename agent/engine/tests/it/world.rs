@@ -68,6 +68,7 @@ impl World {
         self.engine = Engine::new(self.target.clone());
         self.engine.types(kinds(), self.now());
         self.engine.identity(self.identity.clone(), self.now());
+        self.approve(Approvals::default(), &[]);
         self.streams.clear();
         for kind in self.engine.watched() {
             for side in [Side::Upstream, Side::Downstream] {
