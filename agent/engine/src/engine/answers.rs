@@ -142,6 +142,7 @@ impl Engine {
         };
         let Some(entry) = self.index.get_mut(id) else { return };
         entry.in_flight = false;
+        entry.applying = false;
         match outcome {
             // The side pauses as a whole.
             Outcome::Answer { status: 401 | 429, .. } => self.unsure(id, &ask),

@@ -47,6 +47,7 @@ impl Engine {
             let kind = ask.kind();
             if let Some(entry) = self.index.get_mut(id) {
                 entry.in_flight = true;
+                entry.applying = matches!(ask, Ask::Apply { .. });
             }
             return Some(self.launch(Subject::Entry(id), ask, kind, request));
         }

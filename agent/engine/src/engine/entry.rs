@@ -46,6 +46,8 @@ pub(super) struct Entry {
     /// The lists that the object and the copy were in last.
     pub(super) seen: [u32; 2],
     pub(super) in_flight: bool,
+    /// What is under way is an apply: its answer says what the copy is to be like.
+    pub(super) applying: bool,
     /// Where it stands in the queue.
     pub(super) queued: Queued,
     /// Pauses after failures, by [`Work`].
@@ -274,6 +276,7 @@ impl Entry {
             released: None,
             seen: [0; 2],
             in_flight: false,
+            applying: false,
             queued: Queued::No,
             holds: [Hold::default(); 3],
             verify: false,

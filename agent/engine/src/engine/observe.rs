@@ -90,7 +90,7 @@ impl Engine {
         match event {
             Event::InitStart => self.begin_list(kind, Side::Downstream),
             Event::Applied(object) => {
-                self.see_copy(kind, &object);
+                self.see_copy(kind, &object, false);
             }
             Event::Deleted(object) => {
                 let Some(place) = Self::place_of(kind, &object) else { return };
@@ -241,8 +241,9 @@ impl Engine {
         self.touch(id);
     }
 
-    /// Takes in an object of the physical cluster that is a copy. Whether it was.
-    pub(super) fn see_copy(&mut self, kind: TypeId, object: &Value) -> bool {
+    /// Takes in an object of the physical cluster that is a copy. Whether it was. `applied` says that
+    /// it is the answer to an apply of ours: what is ours in it is as it is to be.
+    pub(super) fn see_copy(&mut self, kind: TypeId, object: &Value, applied: bool) -> bool {
         let Some(place) = Self::place_of(kind, object) else { return false };
         let locator = Locator::of(object).filter(|locator| self.is_ours(locator, &place));
         let id = match (self.index.by_place(&place), &locator) {
@@ -273,10 +274,17 @@ impl Engine {
             return true;
         }
         if known.is_some_and(|known| revision < known.revision) {
+            if applied && let Some(down) = entry.ours_mut() {
+                // The watch was faster; what it has shown is compared with this.
+                down.good = Some(fields::view(object, without));
+                down.live = None;
+            }
             return true;
         }
         let mut down = Self::read_copy(object, locator, known, without);
-        if down.good.is_none() {
+        if applied {
+            down.good = Some(down.view);
+        } else if down.good.is_none() && !entry.applying {
             down.live = Some(bytes(object));
         }
         let changed = known.is_none_or(|known| {

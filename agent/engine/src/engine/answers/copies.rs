@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Ask, causes, has_cause, message, unmarked};
 use crate::Now;
 use crate::engine::entry::{Adopt, Copy, Foreign, Hold, Id, Note, Remake, Work};
-use crate::engine::observe::{mark, revision, text};
+use crate::engine::observe::{mark, text};
 use crate::engine::{Engine, millis};
 
 impl Engine {
@@ -22,7 +22,7 @@ impl Engine {
             removal.looked = true;
         }
         let taken = lost_it && of_other;
-        if !taken && self.see_copy(kind, body) {
+        if !taken && self.see_copy(kind, body, false) {
             let is_there = self.index.get(id).is_some_and(|entry| entry.ours().is_some());
             let of_this = self.index.get(id).is_some_and(|entry| entry.copy_of_this().is_some());
             if is_there && !of_this && wanted && self.adoption_of(id, false) == Adopt::IfSame {
@@ -98,7 +98,7 @@ impl Engine {
     pub(super) fn applied(&mut self, id: Id, new: bool, first: bool, body: &Value, now: Now) {
         let Some(entry) = self.index.get(id) else { return };
         let kind = entry.key.kind;
-        if !self.see_copy(kind, body) {
+        if !self.see_copy(kind, body, true) {
             self.fail(id, &Ask::Apply { new, first }, "the copy is not as applied".to_owned(), now);
             self.forget_copy(id);
             return;
@@ -110,16 +110,11 @@ impl Engine {
         let keep = self.target.limits.kept_body;
         if let Some(down) = entry.ours_mut()
             && *down.uid == *text(body, "uid")
-            && down.revision == revision(body)
+            && down.digest == digest
+            && let Some(up) = &mut entry.up
+            && up.body.as_ref().is_some_and(|body| body.len() > keep)
         {
-            down.good = Some(down.view);
-            down.live = None;
-            if down.digest == digest
-                && let Some(up) = &mut entry.up
-                && up.body.as_ref().is_some_and(|body| body.len() > keep)
-            {
-                up.body = None;
-            }
+            up.body = None;
         }
         if first && entry.note.is_none() {
             let message = format!("copied to {global}");
