@@ -15,7 +15,7 @@
 //!
 //! Names, scope and subresources come from the preferred version, which is also the one that
 //! objects are stored in. A version whose fields differ from those of the preferred one would need a
-//! conversion that only the cluster knows; it is left out. Columns aren't made: those of known types
+//! conversion that only the cluster knows; it is left out, unless [`known::converts`]. Columns aren't made: those of known types
 //! are in [`crate::known`].
 
 mod discovery;
@@ -198,7 +198,11 @@ fn import_resource(
             continue;
         };
         let stored = made.first().and_then(|v| v.pointer("/schema/openAPIV3Schema"));
-        if stored.is_some_and(|s| !shape::same(s, &schema) || found.kind != resource.kind) {
+        let differs =
+            stored.is_some_and(|s| !shape::same(s, &schema) || found.kind != resource.kind);
+        let first = made.first().and_then(|v| v.pointer("/name")).and_then(Value::as_str);
+        let converts = |first| known::converts(group, &found.kind, [first, version]);
+        if differs && !first.is_some_and(converts) {
             let reason = "left out: its fields differ from those of the stored version, and only \
                           the cluster can convert between them";
             losses.push(Loss { path: version.into(), reason });

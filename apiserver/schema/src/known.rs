@@ -76,6 +76,13 @@ pub fn resource(group: &str, plural: &str) -> Option<Arc<KnownResource>> {
     found.cloned()
 }
 
+/// Whether the server converts objects of a kind between two versions whose fields differ. What is made
+/// of them is in the API server's registry.
+pub fn converts(group: &str, kind: &str, versions: [&str; 2]) -> bool {
+    (group, kind) == ("autoscaling", "HorizontalPodAutoscaler")
+        && versions.iter().all(|version| matches!(*version, "v1" | "v2"))
+}
+
 /// The facts of all resource types.
 pub fn all() -> &'static [Arc<KnownResource>] {
     static ALL: LazyLock<Vec<Arc<KnownResource>>> = LazyLock::new(|| {

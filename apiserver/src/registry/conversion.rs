@@ -1,10 +1,14 @@
 //! Conversion between the versions of one resource, and between a resource and its view.
 //!
-//! Versions of one resource share their fields, so converting relabels. A view, as
-//! `events.k8s.io/events` is one of core `events`, renames fields by data.
+//! Versions of one resource share their fields, so converting relabels; those of autoscalers alone
+//! differ (`autoscaler`). A view, as `events.k8s.io/events` is one of core `events`, renames fields by
+//! data.
 
-use machinery::Gvk;
-use machinery::meta::{get, remove, set};
+mod autoscaler;
+
+use machinery::meta::{get, get_str, remove, set};
+use machinery::{GroupVersion, Gvk};
+use schema::known;
 use schema::resource::ResourceDef;
 use serde_json::{Value, json};
 
@@ -32,9 +36,17 @@ fn relabelled(mut value: Value, kind: &Gvk) -> Value {
     value
 }
 
-/// Says of an object that it is of `kind`.
+/// Makes an object one of `kind`.
 pub(super) fn relabel(value: &mut Value, kind: &Gvk) {
-    value["apiVersion"] = json!(kind.group_version.to_string());
+    let version = kind.group_version.to_string();
+    let from = get_str(value, &["apiVersion"]).and_then(|from| from.rsplit('/').next());
+    let GroupVersion { group, version: to } = &kind.group_version;
+    if let Some(from) = from.filter(|from| *from != &**to).map(str::to_owned)
+        && known::converts(group, &kind.kind, [&from, to])
+    {
+        autoscaler::convert(value, &from, to);
+    }
+    value["apiVersion"] = json!(version);
     value["kind"] = json!(&*kind.kind);
 }
 

@@ -10,6 +10,7 @@ mod agents;
 mod apply;
 mod audit;
 mod authority;
+mod autoscalers;
 mod certificates;
 mod client;
 mod clusters;
