@@ -26,6 +26,16 @@ pub(crate) fn all(object: &Value) -> Vec<&Value> {
     entries(object).filter_map(|entry| entry.get("fieldsV1")).collect()
 }
 
+/// Managers of an object by name, and what each owns; who wrote last comes first.
+pub(crate) fn managers(object: &Value) -> Vec<(&str, &Value)> {
+    let mut found: Vec<_> = entries(object).collect();
+    let time = |entry: &Value| entry.get("time").and_then(Value::as_str).map(str::to_owned);
+    found.sort_by_key(|entry| std::cmp::Reverse(time(entry)));
+    { found.into_iter() }
+        .filter_map(|entry| Some((entry.get("manager")?.as_str()?, entry.get("fieldsV1")?)))
+        .collect()
+}
+
 /// Whether somebody but our applies owns a field.
 pub(crate) fn others_own(object: &Value, path: &[&str]) -> bool {
     let ours = ours(object);

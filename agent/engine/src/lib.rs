@@ -33,6 +33,7 @@
 mod action;
 mod brake;
 mod digest;
+mod drift;
 mod engine;
 mod fields;
 #[cfg(test)]

@@ -252,8 +252,14 @@ impl Engine {
         {
             entry.repairs.0 += 1;
             if entry.repairs.0 == 1 {
-                let message = "fields of the copy that are the hub's were changed; put back";
-                let message = message.to_owned();
+                let changes: Vec<_> = { entry.drift.iter() }
+                    .map(|field| match &*field.manager {
+                        "" => field.path.clone(),
+                        manager => format!("{} by {manager}", field.path),
+                    })
+                    .collect();
+                let what = "fields of the copy that are the hub's were changed, and are put back";
+                let message = format!("{what}: {}", changes.join(", "));
                 let reason = "Drifted".to_owned();
                 entry.note = Some(Box::new(Note { warning: true, reason, message }));
             }

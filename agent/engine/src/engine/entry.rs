@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::digest::Digest;
+use crate::drift::Drift;
 
 /// Names an entry.
 pub(super) type Id = u32;
@@ -56,6 +57,8 @@ pub(super) struct Entry {
     pub(super) verify: bool,
     pub(super) removal: Option<Box<Removal>>,
     pub(super) remake: Remake,
+    /// Fields of the copy that others have changed, as they were seen last.
+    pub(super) drift: Vec<Drift>,
     pub(super) problem: Option<Box<Problem>>,
     /// The digest of the ObjectSync's status as it was written last.
     pub(super) recorded: Option<Digest>,
@@ -282,6 +285,7 @@ impl Entry {
             verify: false,
             removal: None,
             remake: Remake::No,
+            drift: Vec::new(),
             problem: None,
             recorded: None,
             report: Report::default(),

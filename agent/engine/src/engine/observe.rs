@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::entry::{Copy, Hold, Id, Key, Place, Remake, Removal, TypeId, Up, Work};
 use super::{Engine, millis};
+use crate::drift::drift;
 use crate::fields::{self, REPLICAS};
 use crate::locator::Locator;
 use crate::{Event, Now, Side, names};
@@ -287,6 +288,7 @@ impl Engine {
         } else if down.good.is_none() && !entry.applying {
             down.live = Some(bytes(object));
         }
+        let drifts = !applied && down.good.is_some_and(|good| good != down.view);
         let changed = known.is_none_or(|known| {
             known.status != down.status
                 || known.generation != down.generation
@@ -308,8 +310,28 @@ impl Engine {
             entry.verify = true;
         }
         self.compare(id);
+        self.see_drift(id, object, drifts);
         self.touch(id);
         true
+    }
+
+    /// Looks which fields of a copy others have changed, if any.
+    fn see_drift(&mut self, id: Id, object: &Value, drifts: bool) {
+        let Some(entry) = self.index.get(id).filter(|entry| drifts || !entry.drift.is_empty())
+        else {
+            return;
+        };
+        let tells =
+            { self.kind(entry.key.kind) }.is_some_and(|kind| &*kind.resource.resource != "secrets");
+        let body = entry.up.as_ref().and_then(|up| up.body.as_ref()).filter(|_| drifts);
+        let desired = body.and_then(|body| serde_json::from_slice::<Value>(body).ok());
+        let mut found = desired.map(|desired| drift(&desired, object, tells)).unwrap_or_default();
+        if self.yielded(id).is_some() {
+            found.retain(|field| field.path != "/spec/replicas");
+        }
+        if let Some(entry) = self.index.get_mut(id) {
+            entry.drift = found;
+        }
     }
 
     /// The entry of a copy that nobody has the place of, or a new one. None if the entry has

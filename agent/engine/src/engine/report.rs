@@ -167,12 +167,26 @@ impl Engine {
         } else {
             condition("Drifted", "False", "AsApplied", "")
         };
+        let drift: Vec<_> = { entry.drift.iter() }
+            .filter(|_| problem.is_some_and(|problem| problem.reason == "Drifted"))
+            .map(|field| {
+                json!({
+                    "path": field.path, "desired": field.desired, "live": field.live,
+                    "manager": field.manager,
+                    "firstSeen": seconds(problem.map_or(now.wall, |problem| problem.since)),
+                    "lastSeen": seconds(now.wall),
+                })
+            })
+            .collect();
         let statuses = self.statuses(entry).map(|(status, _)| status);
         let (healthy, reason) = health(statuses.as_ref());
         let mut status = json!({
             "conditions": [applied, condition("Healthy", healthy, reason, ""), drifted],
             "lastReported": seconds(now.wall),
         });
+        if !drift.is_empty() {
+            status["drift"] = drift.into();
+        }
         if let Some(down) = entry.copy_of_this() {
             status["upstreamGeneration"] = down.applied_generation.into();
             status["downstreamGeneration"] = down.generation.into();
@@ -255,6 +269,12 @@ fn without_times(status: &Value) -> Value {
     let mut rest = status.clone();
     if let Value::Object(members) = &mut rest {
         members.remove("lastReported");
+        let drift = members.get_mut("drift").and_then(Value::as_array_mut);
+        for field in drift.into_iter().flatten() {
+            if let Value::Object(members) = field {
+                members.remove("lastSeen");
+            }
+        }
         let conditions = members.get_mut("conditions").and_then(Value::as_array_mut);
         for condition in conditions.into_iter().flatten() {
             if let Value::Object(members) = condition {

@@ -265,6 +265,10 @@ fn vcluster_700_who_rewrites_a_field_for_ever_is_given_in_to() {
     let seen = record(&world, "configmaps.a").unwrap();
     assert_eq!(seen["status"]["conditions"][2]["status"], "True");
     assert_eq!(seen["status"]["conditions"][2]["type"], "Drifted");
+    let drift = &seen["status"]["drift"][0];
+    assert_eq!(drift["path"], "/data/key");
+    assert_eq!(drift["desired"], "\"1\"");
+    assert_eq!(drift["manager"], "controller");
     // When they stop, it is put back, and the record goes.
     world.settle(200_000);
     assert_eq!(world.cluster.get(&key).unwrap()["data"]["key"], "1");
