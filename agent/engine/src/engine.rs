@@ -48,6 +48,8 @@ pub struct Engine {
     approvals: Option<Approvals>,
     exemptions: BTreeSet<Exemption>,
     hub: Upstream,
+    /// Whether the hub was trusted when it was planned last.
+    trusted: bool,
     index: Index,
     spaces: Spaces,
     brake: Brake,
@@ -139,6 +141,7 @@ impl Engine {
             approvals: None,
             exemptions: BTreeSet::new(),
             hub: Upstream::default(),
+            trusted: false,
             index: Index::default(),
             spaces: Spaces::default(),
             brake: Brake::default(),
@@ -225,7 +228,7 @@ impl Engine {
 
     /// What [`Engine::newest_revision`] was in an earlier process.
     pub fn remember(&mut self, revision: u64) {
-        self.hub.see_copy(revision);
+        self.hub.remember(revision);
     }
 
     /// What people have approved and deleted as a whole, as the SyncTarget says, each time that it
@@ -292,6 +295,9 @@ impl Engine {
         if self.hub.is_strange() {
             return actions;
         }
+        if !std::mem::replace(&mut self.trusted, self.hub.is_trusted()) && self.trusted {
+            self.touch_removals();
+        }
         self.advance(now);
         while actions.len() < max {
             let Some(action) = self.plan_space(now) else { break };
@@ -310,7 +316,8 @@ impl Engine {
         if self.hub.is_strange() {
             return None;
         }
-        if self.index.has_ready() || self.spaces.has_ready() {
+        let news = self.hub.is_trusted() && !self.trusted;
+        if news || self.index.has_ready() || self.spaces.has_ready() {
             return Some(Duration::ZERO);
         }
         let due = self.index.next_due().into_iter().chain(self.spaces.next_due()).min();

@@ -20,6 +20,8 @@ pub(super) struct Upstream {
     listed: Option<u64>,
     /// The newest revision that a copy says it was made of: before this process, or by it.
     copied: u64,
+    /// What a former process was shown.
+    remembered: u64,
     /// It has shown older revisions since; the newest from before.
     older: Option<u64>,
     /// That was more than one old list.
@@ -53,20 +55,32 @@ impl Upstream {
     /// It has shown a revision.
     pub(super) fn see(&mut self, revision: u64) {
         self.newest = self.newest.max(revision);
+        if !self.definite && self.older.is_some_and(|older| revision >= older) {
+            // It was a slow cache, or a list that was asked for before the newest was shown.
+            self.older = None;
+        }
+    }
+
+    /// A former process was shown this revision. Lists come later, so each has to be newer.
+    pub(super) fn remember(&mut self, revision: u64) {
+        self.remembered = self.remembered.max(revision);
+        self.newest = self.newest.max(revision);
     }
 
     /// A list that should have seen `mark` shows `revision` as its newest. Whether it has.
     ///
-    /// An old list alone may come from a slow cache: that is over with the next one. What only
-    /// live reads show is not.
+    /// An old list alone may come from a slow cache: that is over as soon as something newer is
+    /// shown. What live reads show is not, nor a list that is older than what was remembered.
     pub(super) fn see_whole(&mut self, revision: u64, mark: u64) -> bool {
         let mark = if self.accepted.is_some() { mark } else { mark.max(self.copied) };
         self.listed = self.listed.max(Some(revision));
         let is_new = revision >= mark;
+        if self.accepted.is_none() && revision < self.remembered {
+            self.go_back(revision);
+            return false;
+        }
         if !is_new {
             self.doubt(revision);
-        } else if !self.definite && self.older.is_some_and(|older| revision >= older) {
-            self.older = None;
         }
         self.see(revision);
         is_new
@@ -79,7 +93,7 @@ impl Upstream {
         if self.accepted.is_none() && revision > shown && self.listed.is_some() {
             self.doubt(shown);
         }
-        self.see(revision);
+        self.newest = self.newest.max(revision);
     }
 
     fn doubt(&mut self, revision: u64) {
@@ -209,6 +223,30 @@ mod tests {
         hub.go_back(60);
         assert!(hub.see_whole(200, 100));
         assert!(!hub.is_trusted());
+    }
+
+    /// A list may have been asked for before something newer was shown, and be told after it.
+    #[test]
+    fn lists_that_are_told_late() {
+        let mut hub = hub();
+        hub.see_whole(100, 0);
+        hub.see(105);
+        assert!(!hub.see_whole(101, 105));
+        assert!(!hub.is_trusted());
+        hub.see(106);
+        assert!(hub.is_trusted());
+    }
+
+    #[test]
+    fn what_a_former_process_was_shown() {
+        let mut hub = hub();
+        hub.remember(100);
+        assert!(!hub.see_whole(50, 0));
+        hub.see(101);
+        assert!(!hub.is_trusted());
+        assert!(hub.accept(Some(100)));
+        assert!(hub.see_whole(51, 50));
+        assert!(hub.is_trusted());
     }
 
     /// What copies say was before this process, so each list has to be newer.

@@ -61,11 +61,7 @@ impl Engine {
             Event::InitDone { resource_version } => {
                 let seen: u64 = resource_version.parse().unwrap_or(0);
                 let Some(stream) = self.end_list(kind, Side::Upstream) else { return };
-                let was_trusted = self.hub.is_trusted();
                 let is_new = self.hub.see_whole(seen, stream.mark);
-                if self.hub.is_trusted() && !was_trusted {
-                    self.touch_removals();
-                }
                 for id in self.index.of_type(kind) {
                     let Some(entry) = self.index.get_mut(id) else { continue };
                     if entry.seen[UPSTREAM] != stream.list && entry.up.is_some() {
