@@ -226,7 +226,8 @@ impl Engine {
         self.hub.newest
     }
 
-    /// What [`Engine::newest_revision`] was in an earlier process.
+    /// What [`Engine::newest_revision`] was in an earlier process, of the same hub. Told before any
+    /// list.
     pub fn remember(&mut self, revision: u64) {
         self.hub.remember(revision);
     }

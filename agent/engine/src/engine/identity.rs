@@ -3,7 +3,7 @@
 use crate::{Approvals, Identity, UpstreamChange};
 
 use super::Engine;
-use super::entry::{Copy, Id};
+use super::entry::{Copy, Down, Id, Up};
 
 /// What is known of the hub.
 #[derive(Debug, Default)]
@@ -118,9 +118,13 @@ impl Upstream {
         revision >= known || self.accepted.is_some_and(|accepted| known > accepted)
     }
 
-    /// Whether it has gone back and a person has accepted that: generations from before say nothing.
-    pub(super) fn was_accepted(&self) -> bool {
-        self.accepted.is_some()
+    /// Whether an object is older than what its copy was made of: generations never go down, not
+    /// even if a restored hub counts its revisions from above those that it had. Once a person has
+    /// accepted that it has gone back, generations from before say nothing.
+    pub(super) fn is_older(&self, up: &Up, down: &Down) -> bool {
+        up.uid == down.of
+            && (!self.is_current(up.revision, down.applied_revision)
+                || (self.accepted.is_none() && up.generation < down.applied_generation))
     }
 
     fn accept(&mut self, number: Option<u64>) -> bool {

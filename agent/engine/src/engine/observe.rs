@@ -205,9 +205,8 @@ impl Engine {
             up.body = before.and_then(|before| before.body);
         }
         let scales = up.scales.clone().filter(|_| up.is_wanted());
-        let newer = entry.ours().filter(|down| down.of == up.uid).map(|down| down.applied_revision);
-        entry.verify = newer
-            .is_some_and(|newer| !self.hub.is_back() && !self.hub.is_current(up.revision, newer));
+        let older = entry.ours().is_some_and(|down| self.hub.is_older(&up, down));
+        entry.verify = older && !self.hub.is_back();
         entry.up = Some(Box::new(up));
         if entry.copy_of_this().is_some() {
             // It is no orphan any more, whatever was said of it.
@@ -296,15 +295,9 @@ impl Engine {
         if let Some(locator) = locator {
             self.hub.see_copy(locator.revision());
         }
-        let copied = (down.of.clone(), down.applied_revision);
+        let older = entry.up.as_ref().is_some_and(|up| self.hub.is_older(up, &down));
+        entry.verify |= older && !self.hub.is_back();
         self.index.set_copy(id, Copy::Ours(Box::new(down)));
-        if let Some(entry) = self.index.get_mut(id)
-            && let Some(up) = entry.up.as_ref().filter(|up| up.uid == copied.0)
-            && !self.hub.is_back()
-            && !self.hub.is_current(up.revision, copied.1)
-        {
-            entry.verify = true;
-        }
         self.compare(id);
         self.see_drift(id, object, drifts);
         self.touch(id);

@@ -484,6 +484,39 @@ fn a_hub_that_has_gone_back() {
     }
 }
 
+/// The same, by an import that counts revisions from above all that were ever shown.
+#[test]
+fn a_hub_that_has_gone_back_with_new_revisions() {
+    let mut world = World::new();
+    for name in ["a", "b"] {
+        world.create(deployment(name, "web:1", 1));
+    }
+    world.settle(1000);
+    let key = at_hub("deployments.apps", "a");
+    world.set_state(&key, Some("Remove"));
+    let backup = world.hub.revision;
+    world.set_state(&key, Some("Sync"));
+    world.change(&key, json!({"spec": {"replicas": 2}}));
+    world.settle(1000);
+    world.hub.restore(backup);
+    world.hub.revision += 1000;
+    let revision = world.hub.revision.to_string();
+    for object in world.hub.objects.values_mut() {
+        object["metadata"]["resourceVersion"] = revision.clone().into();
+    }
+    world.relist();
+    world.settle(600_000);
+    assert_eq!(world.count(Kind::Delete), 0);
+    let summary = world.engine.summary();
+    let Some(UpstreamChange::Older(number)) = summary.upstream_changed else {
+        panic!("{summary:?}");
+    };
+    world.approve(Approvals { upstream: Some(number), ..Approvals::default() }, &[]);
+    world.settle(60_000);
+    assert_eq!(world.cluster.get(&at_cluster("deployments.apps", "a")), None);
+    assert!(world.cluster.get(&at_cluster("deployments.apps", "b")).is_some());
+}
+
 /// A copy whose object has gone from the hub without a trace stays, until a person says so.
 #[test]
 fn orphans() {

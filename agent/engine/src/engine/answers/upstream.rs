@@ -21,6 +21,10 @@ impl Engine {
         if up.revision < known && !self.hub.is_current(up.revision, known) {
             self.hub.go_back(up.revision);
         }
+        let older = self.index.get(id).and_then(|entry| entry.ours());
+        if older.is_some_and(|down| self.hub.is_older(&up, down)) {
+            self.hub.go_back(up.revision);
+        }
         let evidence = self.is_evidence(id, &up, known);
         let given_up = self.given_up.contains(&id) && up.state == State::None;
         if !up.is_going() && up.state == State::None {
@@ -85,12 +89,11 @@ impl Engine {
     /// Whether a live object says, beyond doubt, that its copy is to go.
     pub(super) fn is_evidence(&self, id: Id, up: &Up, known: u64) -> bool {
         let Some(down) = self.index.get(id).and_then(|entry| entry.ours()) else { return false };
-        let newest = known.max(down.applied_revision);
         up.is_going()
             && up.uid == down.of
             && self.hub.is_trusted()
-            && self.hub.is_current(up.revision, newest)
-            && (up.generation >= down.applied_generation || self.hub.was_accepted())
+            && self.hub.is_current(up.revision, known)
+            && !self.hub.is_older(up, down)
     }
 
     pub(super) fn missed_upstream(&mut self, id: Id, status: u16, body: &Value, now: Now) {
