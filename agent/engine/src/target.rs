@@ -82,7 +82,8 @@ pub struct Limits {
     pub brake_percent: u64,
     /// The time over which deletes are counted.
     pub brake_window: Duration,
-    /// How many Kubernetes Events may be made in a minute.
+    /// How many Kubernetes Events may be made in a minute; half as many of those that are no
+    /// warnings.
     pub events: u32,
     /// How long a namespace that we made stays when the last copy in it has gone.
     pub namespace_grace: Duration,

@@ -56,7 +56,10 @@ impl Engine {
         if clock >= self.told.1.saturating_add(MINUTE) {
             self.told = (0, clock);
         }
-        if self.told.0 >= self.target.limits.events {
+        let warning = entry.note.as_ref().is_some_and(|note| note.warning);
+        // What goes well doesn't take the room of what doesn't.
+        let room = self.target.limits.events / if warning { 1 } else { 2 };
+        if self.told.0 >= room {
             self.dropped_events += 1;
             entry.note = None;
             return None;

@@ -68,7 +68,7 @@ fn every_object() {
 }
 
 #[test]
-fn services() {
+fn karmada_150_services_with_what_people_have_set() {
     let spec = json!({"spec": {
         "clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "ipFamilies": ["IPv4"],
         "ipFamilyPolicy": "SingleStack", "healthCheckNodePort": 30001, "type": "LoadBalancer",
@@ -123,7 +123,7 @@ fn services() {
 }
 
 #[test]
-fn jobs() {
+fn karmada_527_jobs_without_generated_labels() {
     let labels = json!({
         "app": "a", "controller-uid": "1", "batch.kubernetes.io/controller-uid": "1",
         "job-name": "a", "batch.kubernetes.io/job-name": "a",

@@ -55,7 +55,7 @@ fn an_object_and_its_copy() {
 
 /// A webhook adds a sidecar, defaults are set, others have their own fields.
 #[test]
-fn what_others_own_is_left_alone() {
+fn karmada_3410_what_others_own_is_left_alone() {
     let mut world = World::new();
     world.cluster.sidecar = true;
     world.create(deployment("web", "web:1", 2));
@@ -122,7 +122,7 @@ fn replicas_that_are_yielded() {
 
 /// An HPA that is synced too is enough to leave the replicas alone; they stay down there.
 #[test]
-fn replicas_that_a_synced_autoscaler_sets() {
+fn karmada_386_replicas_that_a_synced_autoscaler_sets() {
     let mut world = World::new();
     world.create(assigned(
         "horizontalpodautoscalers.autoscaling",
@@ -160,8 +160,14 @@ fn a_field_that_the_hub_drops() {
 
 /// Statuses are sent at once, and then not more often than allowed; the last one always goes.
 #[test]
-fn statuses_are_coalesced() {
+fn karmada_4093_statuses_are_coalesced_and_do_not_conflict() {
     let mut world = World::new();
+    world.check = |_, action| {
+        if action.kind == Kind::Status {
+            let body = String::from_utf8(action.request.body.clone()).unwrap();
+            assert!(!body.contains("resourceVersion"), "{body}");
+        }
+    };
     world.create(deployment("web", "web:1", 2));
     world.settle(1000);
     let key = at_cluster("deployments.apps", "web");

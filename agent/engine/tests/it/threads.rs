@@ -786,3 +786,30 @@ fn copies_that_are_made_again() {
         }
     }
 }
+
+/// Agents of this and the next version after each other: what one doesn't know of the other's
+/// records is no reason for anything.
+#[test]
+fn karmada_5003_agents_of_other_versions() {
+    let key = at_cluster("configmaps", "a0");
+    let change: [fn(&mut Value); 2] = [
+        |locator| locator["colour"] = "red".into(),
+        |locator| drop(locator.as_object_mut().unwrap().remove("digest")),
+    ];
+    for change in change {
+        let mut world = with_configs(1);
+        let mut copy = world.cluster.get(&key).unwrap();
+        let place = "/metadata/annotations/workloads.kcp.io~1upstream";
+        let annotation = copy.pointer_mut(place).unwrap();
+        let mut locator: Value = serde_json::from_str(annotation.as_str().unwrap()).unwrap();
+        change(&mut locator);
+        *annotation = locator.to_string().into();
+        world.cluster.objects.insert(key.clone(), copy);
+        world.start();
+        let writes = world.settle(60_000);
+        assert!(writes.len() <= 1, "{writes:?}");
+        assert_eq!(world.engine.summary().synced, 1);
+        assert_eq!(world.engine.summary().orphans, 0);
+        assert_eq!(world.settle(600_000), []);
+    }
+}
