@@ -4,8 +4,11 @@
 #![allow(clippy::unwrap_used, reason = "this is a test")]
 
 mod any;
+mod deletes;
+mod failures;
 mod model;
 mod objects;
+mod places;
 mod simulation;
 mod steady;
 mod threads;
