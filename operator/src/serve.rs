@@ -97,8 +97,8 @@ impl Operator {
             metrics.clone(),
         ));
         controller.start(&client, &tasks);
-        let types = Arc::new(TypesController::new(link, &metrics));
-        types.start(&client, &tasks);
+        let types = Arc::new(TypesController::new(link, &metrics, &tasks));
+        types.start(&client);
         let assigner = Arc::new(Assigner::new(hub, targets, events, metrics));
         assigner.start(&client, &tasks);
         state.running.store(true, Ordering::Release);

@@ -21,11 +21,13 @@ mod descriptions;
 mod hurt;
 mod index;
 mod status;
+mod sweep;
 mod telling;
 mod watches;
 mod work;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use agent::types::Hub;
@@ -83,6 +85,9 @@ pub(crate) struct TypesController {
     index: Mutex<Index>,
     descriptions: Descriptions,
     queue: Queue<Item>,
+    tasks: Tasks,
+    /// Whether everything has been listed.
+    listed: AtomicBool,
 }
 
 // === impl Item ===
@@ -100,17 +105,20 @@ impl Lane for Item {
 
 impl TypesController {
     /// `hub` leads to what stands before `/clusters/…`.
-    pub(crate) fn new(hub: Link, metrics: &Metrics) -> Self {
+    pub(crate) fn new(hub: Link, metrics: &Metrics, tasks: &Tasks) -> Self {
         Self {
             hub: Hub::cluster(hub, "root"),
             index: Mutex::default(),
             descriptions: Descriptions::default(),
             queue: Queue::new(SHARE, metrics.waiting("types")),
+            tasks: tasks.clone(),
+            listed: AtomicBool::new(false),
         }
     }
 
     /// Starts its tasks. `client` leads to all logical clusters.
-    pub(crate) fn start(self: &Arc<Self>, client: &kube::Client, tasks: &Tasks) {
+    pub(crate) fn start(self: &Arc<Self>, client: &kube::Client) {
+        let tasks = self.tasks.clone();
         let cancelled = tasks.cancellation();
         let run = |name: &'static str, work: futures::future::BoxFuture<'static, ()>| {
             let cancelled = cancelled.clone();
@@ -119,6 +127,7 @@ impl TypesController {
             }));
         };
         run("watch", Box::pin(self.clone().follow(client.clone())));
+        run("sweep", Box::pin(self.clone().sweep()));
         for _ in 0..WORKERS {
             run("work", Box::pin(self.clone().work()));
         }

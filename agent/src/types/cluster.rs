@@ -18,10 +18,6 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 /// Where CustomResourceDefinitions are.
 pub(super) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// How many turns without a change pass until all is looked at again: what discovery says beside
-/// schemas, as short names, is in no list of documents.
-const THOROUGH: u32 = 30;
-
 /// A version of a type without its description: what is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Known {
@@ -47,11 +43,34 @@ pub(super) struct Cluster {
     selection: Option<Selection>,
     /// The names of definitions when the groups were read.
     named: BTreeSet<String>,
-    turns: u32,
 }
 
-/// What a turn could not read.
-pub(super) type Failures = Vec<String>;
+/// What a turn could not read, so that nothing follows from its absence.
+#[derive(Debug, Default)]
+pub(super) struct Unread {
+    /// In words.
+    pub(super) told: Vec<String>,
+    /// Whether it may be anything but custom resources.
+    others: bool,
+    groups: BTreeSet<String>,
+    /// As definitions are named.
+    types: BTreeSet<String>,
+}
+
+// === impl Unread ===
+
+impl Unread {
+    /// Whether a type may be there, though it was not seen.
+    pub(super) fn may_have(&self, group: &str, plural: &str) -> bool {
+        let name = contract::type_name(group, plural);
+        self.others || self.groups.contains(group) || self.types.contains(&name)
+    }
+
+    fn ty(&mut self, name: &str, why: impl std::fmt::Display) {
+        self.told.push(format!("{name}: {why}"));
+        self.types.insert(name.to_owned());
+    }
+}
 
 /// The types that every hub has itself and that are synced, as a hub describes them.
 ///
@@ -87,6 +106,12 @@ impl Cluster {
         custom.chain(self.groups.values().flatten())
     }
 
+    /// From now on, everything counts as changed. What is known stays until it was read.
+    pub(super) fn forget(&mut self) {
+        self.definitions.values_mut().for_each(|(version, _)| version.clear());
+        self.documents.clear();
+    }
+
     /// Reads what has changed, and writes new descriptions. `definitions` are the resourceVersions of
     /// all that there are.
     ///
@@ -98,8 +123,8 @@ impl Cluster {
         selection: &Selection,
         definitions: &BTreeMap<String, String>,
         report: &mut Report,
-    ) -> Result<Failures, HubError> {
-        let mut failures = Failures::new();
+    ) -> Result<Unread, HubError> {
+        let mut unread = Unread::default();
         if self.selection.as_ref() != Some(selection) {
             // What isn't asked for any more goes; the rest is read again.
             let asked = |known: &Known| selection.has_custom(&known.group, &known.plural);
@@ -116,11 +141,11 @@ impl Cluster {
             match self.definition(cluster, selection, name, report).await {
                 Ok(()) => {}
                 Err(error @ HubError::Unanswered(_)) => return Err(error),
-                Err(error) => failures.push(format!("{name}: {error}")),
+                Err(error) => unread.ty(name, error),
             }
         }
-        self.others(cluster, selection, definitions, report, &mut failures).await?;
-        Ok(failures)
+        self.others(cluster, selection, definitions, report, &mut unread).await?;
+        Ok(unread)
     }
 
     async fn definition(
@@ -162,24 +187,24 @@ impl Cluster {
         selection: &Selection,
         definitions: &BTreeMap<String, String>,
         report: &mut Report,
-        failures: &mut Failures,
+        unread: &mut Unread,
     ) -> Result<(), HubError> {
         let Some(index) = cluster.get("/openapi/v3").await? else {
-            failures.push("the cluster publishes no OpenAPI v3 documents".to_owned());
+            unread.told.push("the cluster publishes no OpenAPI v3 documents".to_owned());
+            unread.others = true;
             return Ok(());
         };
         let documents = hashes(&index);
         let named: BTreeSet<String> = definitions.keys().cloned().collect();
-        self.turns += 1;
-        let same = documents == self.documents && named == self.named;
-        if same && self.turns < THOROUGH {
+        if documents == self.documents && named == self.named {
             return Ok(());
         }
         let mut all = Vec::new();
         for path in ["/api", "/apis"] {
             let list = cluster.get_as(path, AGGREGATED).await?.ok_or(HubError::Unreadable)?;
             if list["kind"] != "APIGroupDiscoveryList" {
-                failures.push("the cluster has no aggregated discovery".to_owned());
+                unread.told.push("the cluster has no aggregated discovery".to_owned());
+                unread.others = true;
                 return Ok(());
             }
             all.extend(import::groups(&list));
@@ -188,19 +213,21 @@ impl Cluster {
         let there: BTreeSet<&str> = all.iter().map(|group| &*group.name).collect();
         self.groups.retain(|group, _| there.contains(&**group));
         for group in all.iter().filter(|group| selection.has_group(&group.name)) {
-            let read = self.group(cluster, selection, definitions, group, report, failures).await;
+            let read = self.group(cluster, selection, definitions, group, report, unread).await;
             match read {
                 Ok(()) => {}
                 Err(error @ HubError::Unanswered(_)) => return Err(error),
                 Err(error) => {
                     complete = false;
                     let name = if group.name.is_empty() { contract::CORE } else { &group.name };
-                    failures.push(format!("{name}: {error}"));
+                    unread.told.push(format!("{name}: {error}"));
+                    unread.groups.insert(group.name.to_string());
                 }
             }
         }
-        if complete {
-            (self.documents, self.named, self.turns) = (documents, named, 0);
+        // Otherwise all is tried again at the next turn.
+        if complete && unread.types.is_empty() {
+            (self.documents, self.named) = (documents, named);
         }
         Ok(())
     }
@@ -212,7 +239,7 @@ impl Cluster {
         definitions: &BTreeMap<String, String>,
         group: &DiscoveredGroup,
         report: &mut Report,
-        failures: &mut Failures,
+        unread: &mut Unread,
     ) -> Result<(), HubError> {
         let why_not = |resource: &import::DiscoveredResource| {
             let name = contract::type_name(&group.name, &resource.plural);
@@ -236,17 +263,24 @@ impl Cluster {
         let sources = wanted.iter().zip(&documents);
         let sources: Vec<VersionSource<'_>> =
             sources.map(|(discovered, openapi)| VersionSource { discovered, openapi }).collect();
-        let (described, mut failed) = of_group(&group.name, &sources, &why_not);
-        failures.append(&mut failed);
+        let (described, failed) = of_group(&group.name, &sources, &why_not);
+        failed.iter().for_each(|(name, why)| unread.ty(name, why));
         let mut known = Vec::new();
         for one in described {
             match report.describe(&one).await {
                 Ok(()) => known.push(Known::of(one)),
                 Err(error @ HubError::Unanswered(_)) => return Err(error),
                 // It keeps no other out, and comes again when it changes.
-                Err(error) => failures.push(format!("{}: {error}", one.plural)),
+                Err(error) => unread.ty(&contract::type_name(&one.group, &one.plural), error),
             }
         }
+        // What could not be described now is known as it was.
+        let before = self.groups.remove(&*group.name).unwrap_or_default();
+        let seen = |old: &Known| known.iter().any(|new| new.plural == old.plural);
+        let kept: Vec<Known> = { before.into_iter() }
+            .filter(|old| !seen(old) && unread.types.contains(&old.name()))
+            .collect();
+        known.extend(kept);
         self.groups.insert(group.name.to_string(), known);
         Ok(())
     }
@@ -255,6 +289,11 @@ impl Cluster {
 // === impl Known ===
 
 impl Known {
+    /// As definitions are named.
+    fn name(&self) -> String {
+        contract::type_name(&self.group, &self.plural)
+    }
+
     fn of(described: Described) -> Self {
         let Described { group, version, plural, kind, namespaced, status, schema, losses, .. } =
             described;

@@ -120,13 +120,13 @@ pub fn of_definition(definition: &Value) -> Result<Vec<Described>, String> {
     served.map(|version| version.describe(&spec.group, &names, spec.scope)).collect()
 }
 
-/// The types of a group that aren't custom resources, from discovery and OpenAPI documents; and why
-/// some can't be described. `why_not` says which are passed over.
+/// The types of a group that aren't custom resources, from discovery and OpenAPI documents; and which
+/// can't be described, and why. `why_not` says which are passed over.
 pub(super) fn of_group(
     group: &str,
     versions: &[VersionSource<'_>],
     why_not: &dyn Fn(&DiscoveredResource) -> Option<&'static str>,
-) -> (Vec<Described>, Vec<String>) {
+) -> (Vec<Described>, Vec<(String, String)>) {
     let imported = import_those(group, versions, why_not);
     let mut failed = Vec::new();
     // What `why_not` speaks against isn't worth a word.
@@ -136,7 +136,7 @@ pub(super) fn of_group(
         all.filter(named).any(|one| why_not(one).is_some())
     };
     for skipped in imported.skipped.iter().filter(|skipped| !passed(&skipped.name)) {
-        failed.push(skipped.to_string());
+        failed.push((skipped.name.clone(), skipped.reason.to_owned()));
     }
     let mut made = Vec::new();
     for ty in imported.types {
@@ -153,7 +153,10 @@ pub(super) fn of_group(
                 described.losses = losses.take(MOST_LOSSES).map(text).collect();
                 described
             })),
-            Err(why) => failed.push(format!("{}: {why}", ty.crd["metadata"]["name"])),
+            Err(why) => {
+                let name = ty.crd["metadata"]["name"].as_str().unwrap_or_default();
+                failed.push((name.to_owned(), why));
+            }
         }
     }
     (made, failed)

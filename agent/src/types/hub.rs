@@ -91,6 +91,30 @@ impl Hub {
         &self,
         path: &str,
         query: &str,
+        each: impl FnMut(Value) + Send,
+    ) -> Result<(), HubError> {
+        self.list_as(path, query, client::JSON, each).await
+    }
+
+    /// The metadata of all objects of a collection, page by page.
+    ///
+    /// # Errors
+    /// When the server doesn't give them all.
+    pub async fn list_metadata(
+        &self,
+        path: &str,
+        each: impl FnMut(Value) + Send,
+    ) -> Result<(), HubError> {
+        const METADATA: &str =
+            "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+        self.list_as(path, "", METADATA, each).await
+    }
+
+    async fn list_as(
+        &self,
+        path: &str,
+        query: &str,
+        accept: &str,
         mut each: impl FnMut(Value) + Send,
     ) -> Result<(), HubError> {
         let mut next = String::new();
@@ -102,7 +126,7 @@ impl Hub {
                     page.push_str(&escape(value));
                 }
             }
-            let mut list = self.get(&page).await?.ok_or(HubError::Unreadable)?;
+            let mut list = self.get_as(&page, accept).await?.ok_or(HubError::Unreadable)?;
             if let Some(Value::Array(items)) = list.get_mut("items").map(Value::take) {
                 items.into_iter().for_each(&mut each);
             }
@@ -141,6 +165,20 @@ impl Hub {
     ) -> Result<Value, HubError> {
         let path = format!("{path}?fieldManager={manager}&force=true");
         self.send(Method::PATCH, &path, "application/apply-patch+yaml", object).await
+    }
+
+    /// Deletes the object of that UID, and no other of the name. One that is gone is as good.
+    ///
+    /// # Errors
+    /// When it isn't deleted.
+    pub async fn delete(&self, path: &str, uid: &str) -> Result<(), HubError> {
+        let options = serde_json::json!({
+            "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid},
+        });
+        match self.send(Method::DELETE, path, client::JSON, &options).await {
+            Ok(_) | Err(HubError::Refused { status: 404 | 409, .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     async fn send(

@@ -10,7 +10,7 @@ use crds::{APIResourceImport, APIResourceImportSpec};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::cluster::Known;
+use super::cluster::{Known, Unread};
 use super::describe::Described;
 use super::hub::{Hub, HubError};
 use crate::target::TargetRef;
@@ -38,14 +38,15 @@ impl Report {
     pub(super) async fn begin(hub: Hub, target: TargetRef) -> Result<Self, HubError> {
         let mut imports = BTreeMap::new();
         let selector = format!("{SYNC_TARGET_LABEL}={}", target.uid);
+        let mut schemas = BTreeSet::new();
         let each = |item: Value| {
             if let Ok(import) = serde_json::from_value::<APIResourceImport>(item) {
+                // What was judged is there: nobody deletes a description that is in use.
+                schemas.extend(import.status.and_then(|status| status.judged));
                 imports.insert(import.metadata.name.unwrap_or_default(), import.spec);
             }
         };
         hub.list(&collection(API_RESOURCE_IMPORTS), &selector, each).await?;
-        // What they name is there: nobody deletes a description that is in use.
-        let schemas = imports.values().map(|spec| spec.schema.clone()).collect();
         Ok(Self { hub, target, imports, schemas, told: None })
     }
 
@@ -74,29 +75,27 @@ impl Report {
     }
 
     /// Writes what has changed since; returns how many writes that took. Types that aren't in `known`
-    /// are marked if that is `complete`.
+    /// are marked, but for what is `unread`.
     ///
     /// # Errors
     /// When something could not be written; the rest has been.
     pub(super) async fn write<'k>(
         &mut self,
         known: impl IntoIterator<Item = &'k Known>,
-        complete: bool,
+        unread: &Unread,
     ) -> Result<usize, HubError> {
         let mut wanted: BTreeMap<String, APIResourceImportSpec> = BTreeMap::new();
         for one in known {
             let spec = self.import(one);
             wanted.insert(self.name(&spec), spec);
         }
-        if complete {
-            for (name, spec) in &self.imports {
-                if !wanted.contains_key(name) {
-                    let since = spec.vanished_since.clone();
-                    let since = since.unwrap_or_else(|| jiff::Timestamp::now().to_string());
-                    let marked =
-                        APIResourceImportSpec { vanished_since: Some(since), ..spec.clone() };
-                    wanted.insert(name.clone(), marked);
-                }
+        for (name, spec) in &self.imports {
+            let gone = !unread.may_have(&spec.group, &spec.plural);
+            if gone && !wanted.contains_key(name) {
+                let since = spec.vanished_since.clone();
+                let since = since.unwrap_or_else(|| jiff::Timestamp::now().to_string());
+                let marked = APIResourceImportSpec { vanished_since: Some(since), ..spec.clone() };
+                wanted.insert(name.clone(), marked);
             }
         }
         let mut written = 0;

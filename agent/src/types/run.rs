@@ -35,6 +35,10 @@ const AWAITED: Duration = Duration::from_secs(60);
 /// How often it is read otherwise.
 const LATER: Duration = Duration::from_secs(15);
 
+/// After so many turns all is read anew, on both sides: what discovery says beside schemas, as short
+/// names, is in no list of documents, and somebody may have deleted what was written.
+const THOROUGH: u32 = 30;
+
 /// The pauses after failures.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
@@ -73,6 +77,7 @@ struct Loop {
     selection: Option<Selection>,
     /// Until when news of the SyncTarget are expected.
     awaited: Instant,
+    turns: u32,
 }
 
 /// Reads types and tells of them until it is dropped.
@@ -88,6 +93,7 @@ pub async fn run(settings: Settings) {
         definitions: Definitions::default(),
         selection: None,
         awaited: now + AWAITED,
+        turns: 0,
         settings,
     };
     let mut events = pin!(definitions(&state.settings.cluster));
@@ -124,6 +130,8 @@ pub async fn run(settings: Settings) {
                         state.settings.every
                     }
                     Err(error) => {
+                        // What the hub has may be something else by now.
+                        state.report = None;
                         warn!(%error, "types were not read, or not told");
                         pause = (pause * 2).min(PAUSES.1);
                         pause
@@ -233,6 +241,11 @@ impl Loop {
             // Either comes first.
             return Ok(());
         };
+        self.turns += 1;
+        if self.turns >= THOROUGH {
+            (self.turns, self.report) = (0, None);
+            self.read.forget();
+        }
         let report = match &mut self.report {
             Some(report) => report,
             None => {
@@ -241,9 +254,9 @@ impl Loop {
                 self.report.insert(begun)
             }
         };
-        let failures = self.read.read(&self.cluster, selection, definitions, report).await?;
-        let written = report.write(self.read.known(), failures.is_empty()).await?;
-        report.tell(&failures).await?;
+        let unread = self.read.read(&self.cluster, selection, definitions, report).await?;
+        let written = report.write(self.read.known(), &unread).await?;
+        report.tell(&unread.told).await?;
         if written > 0 {
             info!(written, "told the hub of types");
             self.awaited = Instant::now() + AWAITED;

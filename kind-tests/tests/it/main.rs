@@ -15,3 +15,4 @@ mod leftovers;
 mod operator;
 mod replicas;
 mod support;
+mod types;

@@ -125,6 +125,8 @@ pub struct Left {
 /// Types that are one, and the targets that serve it.
 struct Group<'a> {
     ty: &'a Type,
+    /// The type as text, by which groups are sorted.
+    text: String,
     node: Node,
     targets: Vec<String>,
 }
@@ -166,7 +168,12 @@ pub fn agree(types: &[(&str, &str, &Type)]) -> Agreement {
             continue;
         }
         match Node::read(&ty.schema) {
-            Ok(node) => groups.push(Group { ty, node, targets: vec![(*target).to_owned()] }),
+            Ok(node) => groups.push(Group {
+                ty,
+                text: serde_json::to_string(ty).unwrap_or_default(),
+                node,
+                targets: vec![(*target).to_owned()],
+            }),
             Err(failure) => left.push(Left {
                 target: (*target).to_owned(),
                 differences: vec![unreadable(&failure, &[(*target).to_owned()])],
@@ -174,6 +181,14 @@ pub fn agree(types: &[(&str, &str, &Type)]) -> Agreement {
         }
     }
     let mut agreed: Option<(Type, Vec<Difference>)> = None;
+    // Mostly all agree. If not, they are asked one after another.
+    let mut report = Report::default();
+    if groups.len() > 1
+        && let Some(merged) = together(&groups, &mut report)
+    {
+        agreed = Some((merged, report.finish()));
+        groups.clear();
+    }
     let mut joined: Vec<Group<'_>> = Vec::new();
     for group in groups {
         joined.push(group);
@@ -181,7 +196,12 @@ pub fn agree(types: &[(&str, &str, &Type)]) -> Agreement {
         let merged = together(&joined, &mut report);
         let differences = report.finish();
         match merged {
-            Some(merged) => agreed = Some((merged, differences)),
+            // Where there is only one, it is taken as it is spelled.
+            Some(merged) => {
+                let alone = joined.first().filter(|_| joined.len() == 1);
+                let merged = alone.map_or(merged, |group| group.ty.clone());
+                agreed = Some((merged, differences));
+            }
             None => {
                 let alone = joined.pop();
                 let blocking: Vec<_> =
@@ -203,7 +223,7 @@ pub fn agree(types: &[(&str, &str, &Type)]) -> Agreement {
 /// Merges types, in an order of their own.
 fn together(groups: &[Group<'_>], report: &mut Report) -> Option<Type> {
     let mut sorted: Vec<&Group<'_>> = groups.iter().collect();
-    sorted.sort_by_cached_key(|group| serde_json::to_string(group.ty).unwrap_or_default());
+    sorted.sort_by(|a, b| a.text.cmp(&b.text));
     let types: Vec<&Type> = sorted.iter().map(|group| group.ty).collect();
     let nodes: Vec<&Node> = sorted.iter().map(|group| &group.node).collect();
     let targets: Vec<Vec<String>> = sorted.iter().map(|group| group.targets.clone()).collect();

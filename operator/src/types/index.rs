@@ -142,19 +142,23 @@ impl Index {
     }
 
     /// The imports of a type that count in a logical cluster, with what their targets are called there.
+    /// An agent speaks for its own target alone, whatever it names.
     pub(super) fn imports(&self, key: &TypeKey) -> Vec<(String, Import)> {
         let places = self.by_type.get(&(key.group.clone(), key.plural.clone()));
         let imports = places.into_iter().flatten().filter_map(|place| self.imports.get(place));
         imports
             .filter_map(|import| {
-                let target = &import.spec.target;
+                let name = &import.spec.target;
                 let (home, _) = &import.place;
+                let target = self.targets.get(&(home.clone(), name.clone()))?;
+                if target.uid != import.uid {
+                    return None;
+                }
                 let name = if *home == key.cluster {
-                    target.clone()
+                    name.clone()
                 } else {
-                    let place = (home.clone(), target.clone());
-                    let serves = self.targets.get(&place)?.serves(&key.cluster, &self.clusters);
-                    serves.then(|| contract::global_name(home, target))?
+                    let serves = target.serves(&key.cluster, &self.clusters);
+                    serves.then(|| contract::global_name(home, name))?
                 };
                 Some((name, import.clone()))
             })
@@ -170,6 +174,16 @@ impl Index {
         };
         all.filter(move |(_, negotiated)| is(negotiated))
             .map(|((_, name), negotiated)| (&**name, negotiated))
+    }
+
+    /// The descriptions that are named, with their logical clusters.
+    pub(super) fn named(&self) -> BTreeSet<Place> {
+        let imports = self.imports.iter();
+        let imports = imports.map(|((cluster, _), import)| (cluster, Some(&import.spec.schema)));
+        let negotiated = { self.negotiated.iter() }
+            .map(|((cluster, _), negotiated)| (cluster, negotiated.status.schema.as_ref()));
+        let all = imports.chain(negotiated);
+        all.filter_map(|(cluster, name)| Some((cluster.clone(), name?.clone()))).collect()
     }
 
     /// A target, and what it serves.
@@ -414,6 +428,7 @@ mod tests {
         // An import of one that was here before is none of this one.
         index.apply(Kind::Target, east.clone(), &target("2", &json!({"names": ["app"]})));
         assert!(index.target(&east).unwrap().1.is_empty());
+        assert_eq!(names(&index, "infra"), [""; 0]);
         let concerned = index.keep(Kind::Import, &BTreeSet::new());
         assert_eq!(told(concerned), ["app things", "infra things", "infra.east"]);
         assert_eq!(names(&index, "infra"), [""; 0]);

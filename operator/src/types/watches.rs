@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use contract::{
     API_RESOURCE_IMPORTS, APIRESOURCE_GROUP, CORE, NEGOTIATED_API_RESOURCES, SYNC_TARGETS,
@@ -68,6 +69,7 @@ impl TypesController {
                 Seen::Definition(event) => self.definition(&event),
             };
             if listing.done.iter().all(|done| *done) {
+                self.listed.store(true, Ordering::Release);
                 if !listing.held.is_empty() {
                     info!(items = listing.held.len(), "types and targets are known");
                     self.add(std::mem::take(&mut listing.held));

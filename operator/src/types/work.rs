@@ -29,8 +29,8 @@ use super::{TypeKey, TypesController, WorkError};
 struct Situation {
     imports: Vec<(String, Import)>,
     negotiated: BTreeMap<String, Negotiated>,
-    /// What targets have, by version; the first is what the target is called here.
-    offers: BTreeMap<String, Vec<(String, String, Arc<Type>)>>,
+    /// What targets have, by version.
+    offers: BTreeMap<String, Vec<Offer>>,
     /// The definition, where the type isn't every hub's own.
     object: Option<Value>,
     published: Option<Published>,
@@ -50,6 +50,32 @@ struct Outcome {
     left: bool,
 }
 
+/// What a target is called here, since when it has the type, and the type.
+type Offer = (String, String, Arc<Type>);
+
+/// Who says what the type is, as [`Standing`].
+enum Stands {
+    Enforced(Option<Type>),
+    Published(Type),
+    Unpublished(Option<Arc<Type>>),
+}
+
+// === impl Stands ===
+
+impl Stands {
+    fn borrowed(&self) -> Standing<'_> {
+        match self {
+            Self::Enforced(ty) => Standing::Enforced(ty.as_ref()),
+            Self::Published(ty) => Standing::Published(ty),
+            Self::Unpublished(ty) => Standing::Unpublished(ty.as_deref()),
+        }
+    }
+}
+
+fn candidates(offers: &[Offer]) -> Vec<Candidate<'_>> {
+    offers.iter().map(|(target, since, ty)| Candidate { target, since, ty }).collect()
+}
+
 // === impl Situation ===
 
 impl Situation {
@@ -66,11 +92,6 @@ impl Situation {
         let ours = self.published.iter().filter(|published| published.ours);
         let ours = ours.flat_map(|published| published.versions.keys().cloned());
         self.offers.keys().cloned().chain(negotiated).chain(ours).collect()
-    }
-
-    fn candidates(&self, version: &str) -> Vec<Candidate<'_>> {
-        let offers = self.offers.get(version).into_iter().flatten();
-        offers.map(|(target, since, ty)| Candidate { target, since, ty }).collect()
     }
 
     /// Whether the hub serves a version.
@@ -121,7 +142,7 @@ impl TypesController {
         if imports.is_empty() && negotiated.is_empty() {
             return Ok(None);
         }
-        let mut offers: BTreeMap<String, Vec<(String, String, Arc<Type>)>> = BTreeMap::new();
+        let mut offers: BTreeMap<String, Vec<Offer>> = BTreeMap::new();
         for (target, import) in &imports {
             if import.spec.vanished_since.is_some() {
                 continue;
@@ -155,41 +176,52 @@ impl TypesController {
         situation: &Situation,
         version: &str,
     ) -> Result<Outcome, WorkError> {
-        let candidates = situation.candidates(version);
+        let offers = situation.offers.get(version).cloned().unwrap_or_default();
         let strategy = situation.of(version).map(|n| n.spec.strategy).unwrap_or_default();
         let published = situation.published.as_ref().and_then(|p| p.versions.get(version));
-        let before;
         let standing = if situation.own {
             let all = self.descriptions.own(&self.hub).await?;
             let named = |ty: &&Type| {
                 (&*ty.group, &*ty.version, &*ty.names.plural)
                     == (&*key.group, version, &*key.plural)
             };
-            Standing::Enforced(all.iter().find(named))
+            Stands::Enforced(all.iter().find(named).cloned())
         } else if situation.is_enforced() {
-            Standing::Enforced(published)
+            Stands::Enforced(published.cloned())
         } else if let Some(published) = published {
-            Standing::Published(published)
+            Stands::Published(published.clone())
         } else {
-            before = match situation.of(version).and_then(|n| n.status.schema.as_deref()) {
+            let before = match situation.of(version).and_then(|n| n.status.schema.as_deref()) {
                 Some(name) if strategy == UpdateStrategy::UpdateNever => {
                     self.descriptions.get(hub, name).await?
                 }
                 _ => None,
             };
-            Standing::Unpublished(before.as_deref())
+            Stands::Unpublished(before)
         };
-        let mut decision = decide(standing, strategy, &candidates);
+        let offers = Arc::new(offers);
+        let own = offers.clone();
+        let decided = move || decide(standing.borrowed(), strategy, &candidates(&own));
+        let mut decision = self.aside(decided).await?;
         let (mut hurt, mut hurt_count) = (Vec::new(), 0);
         if let Some(narrower) = &decision.narrower {
             let mut judge = Judge::new(narrower).map_err(WorkError::Unreadable)?;
             hub.list(&collection(key, version), "", |object| judge.see(&object)).await?;
             (hurt, hurt_count) = (judge.hurt, judge.count);
             if hurt_count == 0 {
-                decision = decision.narrowed(&candidates);
+                decision = self.aside(move || decision.narrowed(&candidates(&offers))).await?;
             }
         }
         Ok(Outcome { decision, hurt, hurt_count, refused: None, left: false })
+    }
+
+    /// Thinks where it delays nobody: schemas may be large, and come from anywhere.
+    async fn aside<T: Send + 'static>(
+        &self,
+        think: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, WorkError> {
+        let thought = self.tasks.spawn_blocking(think).await;
+        thought.map_err(|error| WorkError::Unreadable(error.to_string()))
     }
 
     /// Writes the definition, if it isn't there as it should be.

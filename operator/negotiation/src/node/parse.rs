@@ -11,6 +11,9 @@ use crate::kind::Kind;
 /// Keywords that say nothing of what is valid.
 const ABOUT: [&str; 4] = ["description", "title", "example", "externalDocs"];
 
+const LIST_TYPE: &str = "x-kubernetes-list-type";
+const MAP_TYPE: &str = "x-kubernetes-map-type";
+
 /// Conditions that may stand alone in an `allOf`, where they say the same.
 const ALONE: [&str; 6] = ["anyOf", "format", "multipleOf", "not", "oneOf", "pattern"];
 
@@ -86,16 +89,14 @@ impl Reader {
             }
             _ => Additional::None,
         };
-        // A list hands it on to its items.
         let mut items = items;
-        let mut below = items.as_deref_mut().filter(|_| preserve);
-        while let Some(items) = below {
-            items.preserve = items.kind != Kind::ARRAY;
-            below = items.items.as_deref_mut().filter(|_| items.kind == Kind::ARRAY);
+        if preserve {
+            hand_on(items.as_deref_mut());
         }
         let preserve = preserve && kind != Kind::ARRAY && !kind.is_scalar();
+        let spelled = spelled(&keywords);
         let list = list(&mut keywords);
-        let atomic = text(&mut keywords, "x-kubernetes-map-type").as_deref() == Some("atomic");
+        let atomic = text(&mut keywords, MAP_TYPE).as_deref() == Some("atomic");
         let mut required: BTreeSet<String> = texts(keywords.remove("required")).collect();
         if depth == 0 || embedded {
             // Every resource has them.
@@ -114,7 +115,11 @@ impl Reader {
         for key in ABOUT {
             about.extend(keywords.remove(key).map(|value| (key.to_owned(), value)));
         }
-        let conditions = conditions(keywords, kind);
+        if keywords.get("format").is_some_and(|format| says_nothing(format, kind)) {
+            about.extend(keywords.remove("format").map(|format| ("format".to_owned(), format)));
+        }
+        about.extend(spelled);
+        let conditions = conditions(keywords);
         Ok(Node {
             kind,
             nullable,
@@ -143,6 +148,23 @@ impl Reader {
         self.path.truncate(length);
         made
     }
+}
+
+/// A list hands it on to its items that unknown fields are kept.
+fn hand_on(mut items: Option<&mut Node>) {
+    while let Some(node) = items {
+        node.preserve = node.kind != Kind::ARRAY;
+        items = node.items.as_deref_mut().filter(|_| node.kind == Kind::ARRAY);
+    }
+}
+
+/// What says no more than its absence, as it is spelled.
+fn spelled(keywords: &Map<String, Value>) -> Vec<(String, Value)> {
+    let words = [(LIST_TYPE, "atomic"), (MAP_TYPE, "granular")];
+    let said =
+        |(keyword, word): &(&str, &str)| keywords.get(*keyword).is_some_and(|value| value == word);
+    let some = words.into_iter().filter(said);
+    some.map(|(keyword, word)| (keyword.to_owned(), word.into())).collect()
 }
 
 fn text(keywords: &mut Map<String, Value>, key: &str) -> Option<String> {
@@ -181,7 +203,7 @@ fn drop_types(keywords: &mut Map<String, Value>) {
 }
 
 fn list(keywords: &mut Map<String, Value>) -> List {
-    let kind = text(keywords, "x-kubernetes-list-type");
+    let kind = text(keywords, LIST_TYPE);
     let keys = texts(keywords.remove("x-kubernetes-list-map-keys")).collect();
     match kind.as_deref() {
         Some("set") => List::Set,
@@ -203,7 +225,7 @@ fn rules(list: Option<Value>) -> BTreeMap<Rule, Value> {
 }
 
 /// Whatever keywords are left, as conditions.
-fn conditions(mut keywords: Map<String, Value>, kind: Kind) -> BTreeSet<Condition> {
+fn conditions(mut keywords: Map<String, Value>) -> BTreeSet<Condition> {
     let mut made = BTreeSet::new();
     let mut add = |keyword: &str, value: &Value| {
         made.insert(Condition { keyword: keyword.to_owned(), value: canonical(value) });
@@ -222,9 +244,6 @@ fn conditions(mut keywords: Map<String, Value>, kind: Kind) -> BTreeSet<Conditio
         }
     }
     for (keyword, value) in &keywords {
-        if is_format_of_numbers(keyword, value, kind) {
-            continue;
-        }
         let empty = match value {
             Value::String(text) => text.is_empty(),
             Value::Array(items) => items.is_empty(),
@@ -240,13 +259,12 @@ fn conditions(mut keywords: Map<String, Value>, kind: Kind) -> BTreeSet<Conditio
 
 /// Whether a format says nothing of which numbers are valid: `int64` is what integers are anyway, and
 /// no server looks at `double`.
-fn is_format_of_numbers(keyword: &str, value: &Value, kind: Kind) -> bool {
-    let says_nothing = match value.as_str() {
+fn says_nothing(format: &Value, kind: Kind) -> bool {
+    match format.as_str() {
         Some("int64" | "double") => {
             [Kind::INTEGER, Kind::NUMBER, Kind::INT_OR_STRING].contains(&kind)
         }
         Some("int-or-string") => kind == Kind::INT_OR_STRING,
         _ => false,
-    };
-    keyword == "format" && says_nothing
+    }
 }

@@ -7,6 +7,9 @@ use crate::kind::Kind;
 
 pub(super) fn node(node: &Node) -> Value {
     let mut made = node.about.clone();
+    if node.conditions.iter().any(|condition| condition.keyword == "format") {
+        made.remove("format");
+    }
     let mut set = |keyword: &str, value: Value| drop(made.insert(keyword.to_owned(), value));
     match node.kind {
         Kind::INT_OR_STRING => set("x-kubernetes-int-or-string", true.into()),

@@ -106,3 +106,27 @@ fn fields_that_an_object_uses_and_a_type_lacks() {
     assert_eq!(missing(&json!({}), &object), ["."]);
     assert!(missing(&schema, &json!([])).is_empty());
 }
+
+/// What says nothing of values stays where all say it, so that equal types are published as they are.
+#[test]
+fn spelling_is_kept() {
+    let fields = json!({
+        "n": {"type": "integer", "format": "int64"},
+        "l": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "atomic"},
+        "m": {"type": "object", "x-kubernetes-map-type": "granular"},
+    });
+    let one = thing(&json!({"type": "object", "properties": fields}));
+    let mut more = one.clone();
+    more.schema["properties"]["spec"]["properties"]["x"] = json!({"type": "string"});
+    for inputs in [vec![("a", "1", &one)], vec![("a", "1", &one), ("b", "2", &more)]] {
+        assert_eq!(agree(&inputs).merged.unwrap().schema, one.schema);
+    }
+    // It gives way to what says something.
+    let mut narrow = one.clone();
+    let spec = &mut narrow.schema["properties"]["spec"]["properties"];
+    spec["n"]["format"] = json!("int32");
+    spec["l"]["x-kubernetes-list-type"] = json!("set");
+    spec["m"]["x-kubernetes-map-type"] = json!("atomic");
+    let merged = agree(&[("a", "1", &one), ("b", "2", &narrow)]).merged.unwrap();
+    assert_eq!(merged.schema, narrow.schema);
+}
