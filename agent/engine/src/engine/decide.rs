@@ -163,7 +163,7 @@ impl Engine {
             return None;
         }
         if self.index.get(id)?.remake != Remake::No {
-            return self.remake_step(id, up_open, now);
+            return self.remake_step(id, up_open, now, wake);
         }
         self.held(id, Work::Down, now, wake)?;
         if !self.index.take_place(id) {
@@ -269,7 +269,9 @@ impl Engine {
 
     /// A copy that has to be made again is deleted as any other: on what the live object says, and
     /// past the brake.
-    fn remake_step(&mut self, id: Id, up_open: bool, now: Now) -> Option<Step> {
+    fn remake_step(&mut self, id: Id, up_open: bool, now: Now, wake: &mut Wake) -> Option<Step> {
+        self.held(id, Work::Down, now, wake)?;
+        self.held(id, Work::Up, now, wake)?;
         let clock = millis(now.clock);
         let entry = self.index.get(id)?;
         let uid = entry.copy_of_this()?.uid.clone();

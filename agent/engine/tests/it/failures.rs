@@ -230,3 +230,21 @@ fn copies_that_are_made_again() {
         }
     }
 }
+
+/// A copy that can't be deleted to be made again is tried now and then.
+#[test]
+fn copies_that_cannot_be_made_again() {
+    let mut world = with_configs(1);
+    let (hub, key) = (at_hub("configmaps", "a0"), at_cluster("configmaps", "a0"));
+    let annotation = json!({"workloads.kcp.io/on-immutable": "Recreate"});
+    world.change(&hub, json!({"metadata": {"annotations": annotation}}));
+    world.settle(1000);
+    let refusal = status(422, "Invalid", "data: field is immutable", json!({}));
+    world.cluster.refusals.insert("a0".into(), refusal);
+    world.cluster.keeps = true;
+    world.change(&hub, json!({"data": {"key": "2"}}));
+    world.settle(60_000);
+    let tried = world.count(Kind::Delete);
+    assert!((1..=20).contains(&tried), "{tried} in a minute");
+    assert!(world.cluster.get(&key).is_some());
+}

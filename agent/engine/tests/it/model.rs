@@ -37,6 +37,8 @@ pub(crate) struct Server {
     pub(crate) namespaces: bool,
     /// Refuses writes of objects: key's name, status code, body.
     pub(crate) refusals: BTreeMap<String, (u16, Value)>,
+    /// Whether it forbids deletes.
+    pub(crate) keeps: bool,
     /// Resources that are not served.
     pub(crate) unserved: BTreeSet<String>,
     /// Whether a webhook adds a sidecar to what is written.
@@ -144,6 +146,7 @@ impl Server {
             Method::Get if request.name.is_empty() => self.list(key),
             Method::Get => self.get(key).map_or_else(|| Self::missing(key), |object| (200, object)),
             Method::Post => self.create(key, body.clone(), manager),
+            Method::Delete if self.keeps => status(403, "Forbidden", "not you", json!({})),
             Method::Delete => self.delete(key, body["preconditions"]["uid"].as_str()),
             Method::Patch => {
                 if let Some((code, body)) = self.refusals.get(&key.3) {

@@ -173,6 +173,7 @@ impl Engine {
             && entry.up.as_ref().is_some_and(|up| up.flags.recreate)
         {
             entry.remake = Remake::Wanted;
+            *entry.hold(Work::Down) = Hold::default();
         }
     }
 
