@@ -24,6 +24,7 @@ mod keep;
 mod pair;
 mod request;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use client::{Credentials, Error, Link, SettingsError};
@@ -38,7 +39,7 @@ pub use pair::{Pair, PairError};
 use request::{Progress, RequestError};
 
 /// The first pause after something failed, and the longest.
-const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(120));
+const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
 /// Gets and renews the identity of an agent.
 #[derive(Debug)]
@@ -50,7 +51,7 @@ pub struct Identity {
     /// Asks with the bootstrap token; `None` where there is none.
     pub bootstrap: Option<Link>,
     /// Where key and certificate are kept.
-    pub keep: Keep,
+    pub keep: Arc<Keep>,
 }
 
 /// How an agent stands with the hub.
@@ -151,36 +152,38 @@ impl Identity {
         loop {
             tokio::select! {
                 changed = refusals.changed() => {
-                    if changed.is_err() {
+                    if changed.is_err() || self.is_refused(&pair).await {
                         return;
                     }
-                    match self.judge(&pair).await {
-                        Ok(Verdict::Refused) => return,
-                        Ok(Verdict::Taken) => {}
-                        Err(error) => debug!(error = %chain(&error), "not judged"),
-                    }
-                    // Who is refused again and again looks now and then, not each time.
-                    tokio::time::sleep(PAUSES.0).await;
                 }
-                () = tokio::time::sleep_until(due) => {
-                    match self.renew().await {
-                        Ok(next) => {
-                            info!(until = %next.not_after(), "certified anew");
-                            pause = PAUSES.0;
-                            let not_after = next.not_after();
-                            standing.send_replace(Standing::Certified { not_after });
-                            due = Instant::now() + next.until_renewal(Timestamp::now());
-                            pair = next;
-                        }
-                        Err(error) => {
-                            warn!(error = %chain(&error), "the certificate is not renewed yet");
-                            due = Instant::now() + pause;
-                            pause = (pause * 2).min(PAUSES.1);
-                        }
+                () = tokio::time::sleep_until(due) => match self.renew().await {
+                    Ok(next) => {
+                        info!(until = %next.not_after(), "certified anew");
+                        pause = PAUSES.0;
+                        standing.send_replace(Standing::Certified { not_after: next.not_after() });
+                        due = Instant::now() + next.until_renewal(Timestamp::now());
+                        pair = next;
                     }
-                }
+                    Err(error) => {
+                        warn!(error = %chain(&error), "the certificate is not renewed yet");
+                        due = Instant::now() + pause;
+                        pause = (pause * 2).min(PAUSES.1);
+                    }
+                },
             }
         }
+    }
+
+    /// After a refusal: whether it is the certificate that is refused.
+    async fn is_refused(&self, pair: &Pair) -> bool {
+        match self.judge(pair).await {
+            Ok(Verdict::Refused) => return true,
+            Ok(Verdict::Taken) => {}
+            Err(error) => debug!(error = %chain(&error), "not judged"),
+        }
+        // Who is refused again and again looks now and then, not each time.
+        tokio::time::sleep(PAUSES.0).await;
+        false
     }
 
     /// The next certificate, asked for with the present one.
@@ -219,9 +222,8 @@ impl Identity {
             };
             match request::step(link, &self.target, &key).await {
                 Ok(Progress::Issued(chain)) => {
-                    let pair = Pair::new(&chain, &key).map_err(|error| {
-                        Attempt::Request(RequestError::Certificate(error))
-                    })?;
+                    let pair = Pair::new(&chain, &key)
+                        .map_err(|error| Attempt::Request(RequestError::Certificate(error)))?;
                     if !pair.is_of(&self.target) {
                         return Err(Attempt::Request(RequestError::Foreign));
                     }
@@ -267,6 +269,3 @@ fn chain(error: &dyn std::error::Error) -> String {
     }
     text
 }
-
-#[cfg(test)]
-mod tests;

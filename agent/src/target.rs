@@ -55,15 +55,26 @@ impl TargetRef {
     /// # Errors
     /// When the hub gives no answer.
     pub async fn read(&self, hub: &Link) -> Result<Read, client::Error> {
+        Ok(match self.read_any(hub).await? {
+            Read::Found(object) => {
+                let uid = object.pointer("/metadata/uid").and_then(Value::as_str);
+                if uid == Some(&*self.uid) { Read::Found(object) } else { Read::Other }
+            }
+            other => other,
+        })
+    }
+
+    /// Reads whatever SyncTarget has its name, live.
+    ///
+    /// # Errors
+    /// When the hub gives no answer.
+    pub async fn read_any(&self, hub: &Link) -> Result<Read, client::Error> {
         let path = self.path();
         let told = hub.ask(Ask::get(&path)).await?;
         let status = told.status.as_u16();
         let object = serde_json::from_slice::<Value>(&told.body).unwrap_or_default();
         Ok(match status {
-            200 => {
-                let uid = object.pointer("/metadata/uid").and_then(Value::as_str);
-                if uid == Some(&*self.uid) { Read::Found(object) } else { Read::Other }
-            }
+            200 => Read::Found(object),
             401 => Read::Unauthorized,
             403 => Read::Forbidden,
             404 => Read::Gone,

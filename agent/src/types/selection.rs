@@ -75,7 +75,8 @@ impl Selection {
         why_not(group, resource)
     }
 
-    fn has(&self, group: &str, plural: &str) -> bool {
+    /// Whether a type that isn't a custom resource is of interest.
+    pub fn has(&self, group: &str, plural: &str) -> bool {
         match self {
             _ if is_own(group) => false,
             Self::All => true,

@@ -25,7 +25,7 @@ use super::managed::MANAGED_FIELDS;
 use super::scale::SCALE;
 use crate::auth::rights::Right;
 use crate::auth::targets::is_sync_targets;
-use crate::auth::{Agent, operator};
+use crate::auth::{Agent, MASTERS, operator};
 use crate::clusters::record;
 use crate::registry::{ClusterScope, Context, Error, Reason, Registry, Target, View, Written};
 
@@ -202,8 +202,8 @@ impl Registry {
         Ok(Written { view, ..written })
     }
 
-    /// An object as its reader may see it. Of a SyncTarget, its agent and the operator are shown
-    /// which hub and logical cluster it is of, by annotations that are never stored: what they
+    /// An object as its reader may see it. Of a SyncTarget, its agent, the operator and masters, who
+    /// may sync by hand, are shown which hub and logical cluster it is of, by annotations that are never stored: what they
     /// remember of one counts only there. An agent sees no kubeconfig.
     pub(super) fn view_for(
         &self,
@@ -213,7 +213,8 @@ impl Registry {
     ) -> Result<View, Error> {
         let of_targets = is_sync_targets(&target.resource);
         let is_agent = ctx.user.agent.is_some();
-        if !of_targets || !(is_agent || operator::is_operator(&ctx.user)) {
+        let told = is_agent || operator::is_operator(&ctx.user) || ctx.user.is_in(MASTERS);
+        if !of_targets || !told {
             return Ok(view);
         }
         let mut value: Value = serde_json::from_slice(&view.json).map_err(Error::internal)?;

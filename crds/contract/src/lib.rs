@@ -72,12 +72,11 @@ pub const YIELD_REPLICAS: &str = "replicas";
 /// Upstream annotation: the name to use downstream.
 pub const DOWNSTREAM_NAME: &str = "workloads.kcp.io/downstream-name";
 
-/// Annotation of a SyncTarget as its agent and the operator see it when they get or write it, never
-/// stored: the UID of the hub, which was made with its store.
+/// Annotation of a SyncTarget as its agent, the operator and masters see it when they get or write it,
+/// never stored: the UID of the hub, which was made with its store.
 pub const HUB_UID: &str = "core.kcp.io/hub-uid";
 
-/// Annotation of a SyncTarget as its agent and the operator see it, never stored: the UID of its
-/// logical cluster.
+/// Annotation of a SyncTarget, shown as [`HUB_UID`] is: the UID of its logical cluster.
 pub const LOGICAL_CLUSTER_UID: &str = "core.kcp.io/logical-cluster-uid";
 
 /// Downstream annotation: where the object comes from, as JSON.

@@ -5,6 +5,7 @@ mod figures;
 mod garbage;
 mod report;
 mod spread;
+mod sync;
 mod types;
 
 use std::path::Path;
@@ -25,6 +26,7 @@ use self::figures::{Figures, megabytes};
 
 pub(crate) use self::abuse::abuse;
 pub(crate) use self::garbage::garbage;
+pub(crate) use self::sync::{Load as SyncLoad, Physical, sync};
 pub(crate) use self::types::types;
 
 /// A server is idle when over this long

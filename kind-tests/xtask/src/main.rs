@@ -107,6 +107,21 @@ enum BenchWhat {
         #[arg(long, default_value_t = 20)]
         seconds: u64,
     },
+    /// One agent between two API servers: latencies, rate, CPU, memory, and what it does when idle.
+    Sync {
+        /// Which API stands for the physical cluster's.
+        #[arg(long, value_enum, default_value = "stand-in")]
+        physical: bench::Physical,
+        /// Objects that are synced.
+        #[arg(long, default_value_t = 2_000)]
+        synced: usize,
+        /// Changes a second while latencies are measured.
+        #[arg(long, default_value_t = 100)]
+        rate: u32,
+        /// Seconds of each measurement.
+        #[arg(long, default_value_t = 20)]
+        seconds: u64,
+    },
     /// Many custom types, the same ones in many logical clusters: memory, time, CPU.
     Types {
         /// Different definitions.
@@ -143,6 +158,10 @@ fn run(arguments: &Arguments) -> Result<()> {
             }
             Some(BenchWhat::Abuse { tenants, seconds }) => {
                 bench::abuse(tenants, seconds, bench.workers)
+            }
+            Some(BenchWhat::Sync { physical, synced, rate, seconds }) => {
+                let workers = usize::try_from(bench.workers)?;
+                bench::sync(physical, bench::SyncLoad { objects: synced, rate, seconds, workers })
             }
             Some(BenchWhat::Types { definitions, clusters }) => {
                 bench::types(definitions, clusters, bench.workers)

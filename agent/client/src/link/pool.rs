@@ -41,7 +41,8 @@ impl Pool {
         {
             return Err(error.clone());
         }
-        match dialer.open(generation).await {
+        // Rare, and large: watches live long and wait for it once.
+        match Box::pin(dialer.open(generation)).await {
             Ok(connection) => {
                 *failed = None;
                 let mut kept = self.kept.lock();

@@ -101,7 +101,9 @@ impl Link {
                 request.headers_mut().insert(header, value);
             }
         }
-        let response = self.inner.send(request, self.inner.settings.server.path()).await?;
+        // What a request takes is given back when its answer has begun.
+        let path = self.inner.settings.server.path();
+        let response = Box::pin(self.inner.send(request, path)).await?;
         let (parts, body) = response.into_parts();
         Ok((parts.status, parts.headers, body))
     }

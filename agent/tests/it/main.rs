@@ -1,0 +1,7 @@
+//! The agent between two API servers in this process, over real TLS: a hub with logical clusters,
+//! and another server that stands for a physical cluster's API.
+
+mod identity;
+mod sync;
+mod takeover;
+mod world;

@@ -1,0 +1,191 @@
+//! Changes on one side, and when they are seen on the other.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use client::{Ask, JSON};
+use http::Method;
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use super::Load;
+use super::side::{Side, THINGS};
+
+/// How long everything may take to get through.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// How long it took until each change was seen, sorted.
+pub(super) struct Latencies(pub(super) Vec<Duration>);
+
+const MERGE: &str = "application/merge-patch+json";
+
+/// Creates the objects, marked as the operator does.
+pub(super) async fn create(side: &Side, load: Load) -> Result<()> {
+    spread(load.workers, load.objects, async |n| {
+        let object = json!({
+            "apiVersion": "bench.io/v1",
+            "kind": "Thing",
+            "metadata": {
+                "name": format!("thing-{n}"),
+                "labels": {"sync.workloads.kcp.io/root.bench": "Sync"},
+                "finalizers": ["workloads.kcp.io/root.bench"],
+            },
+            "spec": {"n": 0, "template": "x".repeat(800)},
+        });
+        let path = format!("{}{THINGS}", side.base);
+        side.send(Method::POST, &path, JSON, object.to_string()).await.map(drop)
+    })
+    .await
+}
+
+/// Waits until so many objects are there.
+pub(super) async fn until_all(side: &Side, objects: usize) -> Result<()> {
+    let path = format!("{}{THINGS}", side.base);
+    let begun = Instant::now();
+    loop {
+        let told = side.link.ask(Ask::get(&path)).await?;
+        let list: Value = serde_json::from_slice(&told.body)?;
+        let there = list["items"].as_array().map_or(0, Vec::len);
+        if there >= objects {
+            return Ok(());
+        }
+        if begun.elapsed() > PATIENCE {
+            bail!("{there} of {objects} objects are there");
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Changes a field of objects on one side at a steady rate, and measures from when each change is
+/// sent to when the other side's watch shows it.
+pub(super) async fn propagate(
+    from: &Side,
+    to: &Side,
+    field: &'static str,
+    load: Load,
+) -> Result<Latencies> {
+    let total = usize::try_from(u64::from(load.rate) * load.seconds)?;
+    let sent: Arc<Mutex<HashMap<usize, Instant>>> = Arc::default();
+    let seen = tokio::spawn(watch(to.clone(), field, total, sent.clone()));
+    // The watch is to be open before the first change.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let pause = Duration::from_secs(1) / load.rate.max(1);
+    let mut ticks = tokio::time::interval(pause);
+    let mut running = tokio::task::JoinSet::new();
+    for n in 1..=total {
+        ticks.tick().await;
+        let subresource = if field == "status" { "/status" } else { "" };
+        let name = n % load.objects.max(1);
+        let path = format!("{}{THINGS}/thing-{name}{subresource}", from.base);
+        let (from, sent) = (from.clone(), sent.clone());
+        running.spawn(async move {
+            let body = json!({field: {"n": n}}).to_string();
+            sent.lock().await.insert(n, Instant::now());
+            from.send(Method::PATCH, &path, MERGE, body).await
+        });
+    }
+    while let Some(done) = running.join_next().await {
+        done??;
+    }
+    let mut taken =
+        tokio::time::timeout(PATIENCE, seen).await.context("changes are missing")???;
+    taken.sort();
+    Ok(Latencies(taken))
+}
+
+async fn watch(
+    side: Side,
+    field: &'static str,
+    total: usize,
+    sent: Arc<Mutex<HashMap<usize, Instant>>>,
+) -> Result<Vec<Duration>> {
+    let path = format!("{}{THINGS}?watch=true", side.base);
+    let mut lines = match side.link.follow(Ask::get(&path)).await? {
+        Ok(lines) => lines,
+        Err(told) => bail!("{path}: {}", told.status),
+    };
+    let mut taken = Vec::with_capacity(total);
+    while taken.len() < total {
+        let line = lines.next().await?.context("the watch ended early")?;
+        let at = Instant::now();
+        let event: Value = serde_json::from_slice(&line)?;
+        let n = event["object"][field]["n"].as_u64().and_then(|n| usize::try_from(n).ok());
+        // Each change once, and none of before.
+        if let Some(begun) = sent.lock().await.remove(&n.unwrap_or(0)) {
+            taken.push(at.duration_since(begun));
+        }
+    }
+    Ok(taken)
+}
+
+/// Changes all objects, three times over, as fast as the hub takes it, and waits for the last change
+/// of each to be on the other side.
+pub(super) async fn saturate(from: &Side, to: &Side, load: Load) -> Result<()> {
+    const ROUNDS: usize = 3;
+    for round in 1..=ROUNDS {
+        let n = 1_000_000 + round;
+        spread(load.workers, load.objects, async |at| {
+            let path = format!("{}{THINGS}/thing-{at}", from.base);
+            let body = json!({"spec": {"n": n}}).to_string();
+            from.send(Method::PATCH, &path, MERGE, body).await.map(drop)
+        })
+        .await?;
+        let path = format!("{}{THINGS}", to.base);
+        let begun = Instant::now();
+        loop {
+            let told = to.link.ask(Ask::get(&path)).await?;
+            let list: Value = serde_json::from_slice(&told.body)?;
+            let items = list["items"].as_array().context("a list")?;
+            if items.iter().all(|item| item["spec"]["n"].as_u64() == u64::try_from(n).ok()) {
+                break;
+            }
+            if begun.elapsed() > PATIENCE {
+                bail!("not all changes are there");
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+    Ok(())
+}
+
+/// Does `work` for each of `count`, so many at a time.
+async fn spread(
+    workers: usize,
+    count: usize,
+    work: impl AsyncFn(usize) -> Result<()>,
+) -> Result<()> {
+    let next = AtomicUsize::new(0);
+    let one = || async {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            if at >= count {
+                return Ok(());
+            }
+            work(at).await?;
+        }
+    };
+    let all = futures::future::try_join_all((0..workers.max(1)).map(|_| one()));
+    all.await.map(drop)
+}
+
+/// Does nothing for a time, which is what is measured.
+#[expect(clippy::disallowed_methods, reason = "no condition is waited for")]
+pub(super) fn rest(time: Duration) {
+    std::thread::sleep(time);
+}
+
+/// The duration that this share of all is below, of sorted ones.
+pub(super) fn quantile(taken: &[Duration], share: f64) -> Duration {
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an index between 0 and some thousands"
+    )]
+    let at = (taken.len().saturating_sub(1) as f64 * share).round() as usize;
+    taken.get(at).copied().unwrap_or_default()
+}
