@@ -44,7 +44,8 @@ async fn renew(hub: &Link, target: &TargetRef, holder: &str) -> bool {
     let body = json!({"spec": spec}).to_string().into_bytes();
     match status(hub, Ask::with(Method::PATCH, &path, merge, body)).await {
         Some(200) => true,
-        Some(404) => {
+        // Agents are not told that something is missing.
+        Some(403 | 404) => {
             let name = contract::lease_name(&target.uid);
             let lease: Value = json!({
                 "apiVersion": "coordination.k8s.io/v1",

@@ -3,6 +3,7 @@
 //! Of all agents of a SyncTarget that share a namespace one leads; everything else runs in its
 //! [`term`](crate::leader::Term) and is dropped with it.
 
+mod cut_off;
 mod given;
 mod join;
 mod pages;
@@ -69,9 +70,17 @@ async fn lead(setup: &Setup, metrics: &Metrics, state: &State, ending: &Cancella
         ending.run_until_cancelled(work::run(setup, metrics, state)).await;
         return;
     };
+    let mut led = false;
     loop {
-        let elected = candidate.lead(|| state.stand_by());
+        let elected = async {
+            tokio::select! {
+                term = candidate.lead(|| state.stand_by()) => term,
+                // Who has never led knows nothing, and has no certificate.
+                () = cut_off::run(setup, metrics), if led => std::future::pending().await,
+            }
+        };
         let Some(mut term) = ending.run_until_cancelled(elected).await else { return };
+        led = true;
         metrics.leader.set(1);
         state.lead();
         // Whichever comes first, the work is dropped here, with every request that is under way.

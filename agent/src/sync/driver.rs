@@ -57,7 +57,30 @@ pub async fn run(
 ) {
     let tasks = Tasks::new();
     let _end = tasks.cancellation().clone().drop_guard();
-    Driver::new(settings, &tasks, progress, seen).run().await;
+    progress.send_replace(Progress { complete: false, waits_for: HUB.to_owned() });
+    let mut following = Following::new(&settings, &tasks);
+    // What the engine is told of is of the hub that it begins with, and of no other.
+    let (identity, object) = loop {
+        match following.followed.recv().await {
+            Some(Followed::Known(identity, object)) if identity.target == settings.target.uid => {
+                break (identity, object);
+            }
+            // One that was made again under the same name is another target.
+            Some(Followed::Known(..) | Followed::Unknown) => {}
+            None => return,
+        }
+    };
+    let mut driver = Driver::new(settings, &tasks, following, &identity, progress, seen);
+    driver.follow(Followed::Known(identity, object));
+    driver.run().await;
+}
+
+/// What is looked at again and again.
+struct Following {
+    followed: mpsc::Receiver<Followed>,
+    reach: watch::Receiver<Reach>,
+    poke: Arc<Notify>,
+    _end: DropGuard,
 }
 
 struct Driver {
@@ -65,10 +88,8 @@ struct Driver {
     settings: Settings,
     begun: Instant,
     inputs: mpsc::Receiver<Input>,
-    followed: mpsc::Receiver<Followed>,
-    reach: watch::Receiver<Reach>,
+    following: Following,
     watches: Watches,
-    poke: Arc<Notify>,
     running: FuturesUnordered<BoxFuture<'static, Done>>,
     /// The SyncTarget as read last.
     object: Arc<Value>,
@@ -82,7 +103,6 @@ struct Driver {
     /// What of the gauges is this engine's: another one of the process may share them.
     gauged: [i64; 5],
     dropped_events: u64,
-    _followers: DropGuard,
 }
 
 /// Writes the status now and then, one write at a time.
@@ -92,6 +112,9 @@ struct StatusWriter {
     due: Option<Instant>,
     running: Option<BoxFuture<'static, Option<Value>>>,
 }
+
+/// What a sync waits for at first.
+const HUB: &str = "the hub";
 
 enum Step {
     Inputs(usize),
@@ -110,37 +133,20 @@ impl Driver {
     fn new(
         settings: Settings,
         tasks: &Tasks,
+        following: Following,
+        identity: &Identity,
         progress: watch::Sender<Progress>,
         seen: watch::Sender<Option<Arc<Value>>>,
     ) -> Self {
-        let begun = Instant::now();
         let (sender, inputs) = mpsc::channel(INPUTS);
-        // One that waits is enough: each replaces the one before.
-        let (follower, followed) = mpsc::channel(1);
-        let (probe, reach) = watch::channel(Reach::default());
-        let poke = Arc::new(Notify::new());
-        let (upstream, target) = (settings.upstream.clone(), settings.target.clone());
-        let poked = poke.clone();
-        let cancellation = tasks.cancellation().child_token();
-        let stop = cancellation.clone();
-        tasks.spawn(debug_span!("sync_target"), async move {
-            let following = follow::upstream(&upstream, &target, &poked, &follower);
-            stop.run_until_cancelled(following).await;
-        });
-        let (downstream, stop) = (settings.downstream.clone(), cancellation.clone());
-        tasks.spawn(debug_span!("probe"), async move {
-            stop.run_until_cancelled(follow::downstream(&downstream, &probe)).await;
-        });
         let watches = Watches::new(&settings, tasks, sender);
-        let engine = Engine::new(target_of(&settings, &Value::Null, None));
+        let engine = Engine::new(target_of(&settings, &Value::Null, identity.clone()));
         Self {
             engine,
-            begun,
+            begun: Instant::now(),
             inputs,
-            followed,
-            reach,
+            following,
             watches,
-            poke,
             running: FuturesUnordered::new(),
             object: Arc::new(Value::Null),
             known: false,
@@ -151,7 +157,6 @@ impl Driver {
             seen,
             gauged: [0; 5],
             dropped_events: 0,
-            _followers: cancellation.drop_guard(),
             settings,
         }
     }
@@ -183,7 +188,7 @@ impl Driver {
                 Step::Followed(followed) => self.follow(followed),
                 Step::Types => self.apply_types(),
                 Step::Reach => {
-                    if self.reach.borrow_and_update().answers == Some(true) {
+                    if self.following.reach.borrow_and_update().answers == Some(true) {
                         let now = self.now();
                         self.engine.reachable(Side::Downstream, now);
                     }
@@ -236,11 +241,11 @@ impl Driver {
         tokio::select! {
             count = self.inputs.recv_many(batch, BATCH) => Step::Inputs(count),
             Some(done) = self.running.next(), if !self.running.is_empty() => Step::Done(done),
-            Some(followed) = self.followed.recv() => Step::Followed(followed),
+            Some(followed) = self.following.followed.recv() => Step::Followed(followed),
             () = types => Step::Types,
             () = standing => Step::Standing,
             written = writing => Step::Status(written),
-            Ok(()) = self.reach.changed() => Step::Reach,
+            Ok(()) = self.following.reach.changed() => Step::Reach,
             () = tokio::time::sleep_until(due) => Step::Due,
         }
     }
@@ -272,7 +277,7 @@ impl Driver {
                     }
                     self.known = false;
                     self.engine.identity(None, now);
-                    self.poke.notify_one();
+                    self.following.poke.notify_one();
                 }
             }
             Input::Reached(side) => {
@@ -308,7 +313,7 @@ impl Driver {
                 self.known = true;
                 self.engine.identity(Some(identity.clone()), now);
                 if self.object != object {
-                    let target = target_of(&self.settings, &object, Some(identity));
+                    let target = target_of(&self.settings, &object, identity);
                     self.watches.set_wildcard(target.wildcard);
                     self.engine.set_target(target, now);
                     let (approvals, exemptions) = (Approvals::of(&object), Exemption::of(&object));
@@ -349,8 +354,8 @@ impl Driver {
     fn report(&mut self) {
         let summary = self.engine.summary();
         let waits_for = if !self.known {
-            "the hub"
-        } else if self.reach.borrow().answers != Some(true) {
+            HUB
+        } else if self.following.reach.borrow().answers != Some(true) {
             "the physical cluster"
         } else if !summary.complete {
             "the first lists"
@@ -380,7 +385,7 @@ impl Driver {
             let standing = self.settings.standing.as_ref().map(|s| s.borrow().clone());
             let facts = Facts {
                 standing: standing.filter(|standing| *standing != Standing::Unknown),
-                reach: self.reach.borrow().clone(),
+                reach: self.following.reach.borrow().clone(),
                 summary,
                 agent_version: self.settings.version.to_owned(),
             };
@@ -454,6 +459,30 @@ impl Drop for Driver {
     }
 }
 
+// === impl Following ===
+
+impl Following {
+    fn new(settings: &Settings, tasks: &Tasks) -> Self {
+        // One that waits is enough: each replaces the one before.
+        let (follower, followed) = mpsc::channel(1);
+        let (probe, reach) = watch::channel(Reach::default());
+        let poke = Arc::new(Notify::new());
+        let (upstream, target) = (settings.upstream.clone(), settings.target.clone());
+        let poked = poke.clone();
+        let end = tasks.cancellation().child_token();
+        let stop = end.clone();
+        tasks.spawn(debug_span!("sync_target"), async move {
+            let following = follow::upstream(&upstream, &target, &poked, &follower);
+            stop.run_until_cancelled(following).await;
+        });
+        let (downstream, stop) = (settings.downstream.clone(), end.clone());
+        tasks.spawn(debug_span!("probe"), async move {
+            stop.run_until_cancelled(follow::downstream(&downstream, &probe)).await;
+        });
+        Self { followed, reach, poke, _end: end.drop_guard() }
+    }
+}
+
 // === impl StatusWriter ===
 
 impl StatusWriter {
@@ -491,18 +520,13 @@ fn far() -> Instant {
     Instant::now() + Duration::from_secs(86_400)
 }
 
-/// What the SyncTarget says, as the engine takes it. Before it was read, its UID is all that counts.
-fn target_of(settings: &Settings, object: &Value, identity: Option<Identity>) -> Target {
-    let unknown = || Identity {
-        hub: "".into(),
-        logical_cluster: "".into(),
-        target: settings.target.uid.clone(),
-    };
+/// What the SyncTarget says, as the engine takes it.
+fn target_of(settings: &Settings, object: &Value, identity: Identity) -> Target {
     let spec = object.get("spec");
     let text = |field: &str| spec.and_then(|spec| spec.get(field)?.as_str());
     let plain = settings.plain.unwrap_or_default();
     Target {
-        identity: identity.unwrap_or_else(unknown),
+        identity,
         cluster: settings.target.cluster.clone(),
         name: settings.target.name.clone(),
         wildcard: spec.is_some_and(|spec| spec.get("allowedClusters").is_some()),

@@ -143,7 +143,8 @@ async fn a_revoked_certificate_is_replaced_and_a_stolen_one_is_worthless() {
         entry(&kept, "tls.crt") != before
     })
     .await;
-    assert_eq!(requests(&world).await, 2);
+    // One that is asked for in the very second of the revocation is void.
+    assert!((2..=3).contains(&requests(&world).await));
     world.assign("infra", "/api/v1/namespaces/default/configmaps", "late", &json!({})).await;
     world.physical.until("/api/v1/namespaces/default/configmaps/late", "there", |_| true).await;
     assert_eq!(thief.ask(Ask::get(&target)).await.unwrap().status, 401);

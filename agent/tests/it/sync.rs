@@ -50,8 +50,8 @@ async fn an_object_s_life() {
     assert_eq!(repaired["metadata"]["annotations"]["theirs"], "x");
 
     // Counts and conditions are told at the hub.
-    let target = world.hub.until(&world.target(), "counted", |t| t["status"]["syncedObjects"] == 1);
-    let target = target.await;
+    let path = world.target();
+    let target = world.hub.until(&path, "counted", |t| t["status"]["syncedObjects"] == 1).await;
     for (kind, expect) in [
         ("Authorized", "True"),
         ("ClusterReachable", "True"),

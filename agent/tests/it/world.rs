@@ -304,6 +304,10 @@ impl World {
         flags.insert(0, "kcp-agent".to_owned());
         flags.push(format!("--listen=127.0.0.1:{port}"));
         let args = Args::try_parse_from(flags).unwrap();
+        // For whoever looks for the cause of a failure.
+        if std::env::var_os("KCP_LOG").is_some() {
+            args.logs.install().ok();
+        }
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         let running = agent::program::run(args, async move { stopped.cancelled().await });

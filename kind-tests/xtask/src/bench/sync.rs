@@ -1,13 +1,13 @@
 //! One agent between a hub and a physical cluster's API: how fast changes and statuses get through,
 //! what it takes, and that nothing is written when nothing changes.
 
-mod load;
-mod side;
+mod pages;
 
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use kind_tests::clock::Stopwatch;
 use kind_tests::hub::{self, Hub};
 use kind_tests::{ControlPlane, Process, Run, Tool, cargo, control_plane};
@@ -15,8 +15,7 @@ use kind_tests::{ControlPlane, Process, Run, Tool, cargo, control_plane};
 use crate::setup;
 use crate::steps::step;
 
-use self::load::{Latencies, quantile};
-use self::side::Side;
+use self::pages::{Pages, free_port};
 use super::figures::megabytes;
 
 /// Which API stands for the physical cluster's.
@@ -61,14 +60,14 @@ pub(crate) fn sync(physical: Physical, load: Load) -> Result<()> {
         Physical::StandIn => {
             let mut other = Hub::with(&run, "physical", hub::Options::new(program))?;
             let kubeconfig = other.kubeconfig();
-            measure(&run, &runtime, &mut hub, &[other.process()], &kubeconfig, &agent, load)?;
+            measure(&run, &mut hub, &[other.process()], &kubeconfig, &programs, load)?;
             other.terminate()?;
         }
         Physical::Kubernetes => {
             let options = control_plane::Options { durable: true, ..Default::default() };
             let plane = ControlPlane::start(&run, "physical", options)?;
             let kubeconfig = plane.kubeconfig().to_owned();
-            measure(&run, &runtime, &mut hub, &plane.processes(), &kubeconfig, &agent, load)?;
+            measure(&run, &mut hub, &plane.processes(), &kubeconfig, &programs, load)?;
             plane.stop()?;
         }
     }
@@ -76,30 +75,47 @@ pub(crate) fn sync(physical: Physical, load: Load) -> Result<()> {
     Ok(())
 }
 
+/// The programs that are run.
+#[derive(Debug)]
+struct Programs {
+    agent: PathBuf,
+    load: PathBuf,
+}
+
 fn measure(
     run: &Run,
-    runtime: &tokio::runtime::Runtime,
     hub: &mut Hub,
     physical: &[&Process],
-    to: &std::path::Path,
-    program: &std::path::Path,
+    to: &Path,
+    programs: &Programs,
     load: Load,
 ) -> Result<()> {
     let from = hub.kubeconfig();
-    let upstream = Side::open(&from, "/clusters/root")?;
-    let downstream = Side::open(to, "")?;
-    runtime.block_on(async {
-        upstream.define().await?;
-        upstream.make_target().await?;
-        downstream.define().await
-    })?;
-    let mut command = Command::new(program);
-    let (port, listen) = side::free_port()?;
+    let part = |name: &str| -> Result<String> {
+        let output = Command::new(&programs.load)
+            .arg(name)
+            .arg(format!("--from={}", from.display()))
+            .arg(format!("--to={}", to.display()))
+            .arg(format!("--objects={}", load.objects))
+            .arg(format!("--rate={}", load.rate))
+            .arg(format!("--seconds={}", load.seconds))
+            .arg(format!("--workers={}", load.workers))
+            .stdin(Stdio::null())
+            .stderr(Stdio::inherit())
+            .output()
+            .context("run the load")?;
+        if !output.status.success() {
+            bail!("the load ended with {}", output.status);
+        }
+        Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+    };
+    step("define a type on both sides", || part("define"))?;
+    let (port, listen) = free_port()?;
+    let mut command = Command::new(&programs.agent);
     command
         .arg(format!("--from-kubeconfig={}", from.display()))
         .arg(format!("--to-kubeconfig={}", to.display()))
-        .args(["--sync-target=bench", "--cluster=root"])
-        .arg("--resource=things.bench.io")
+        .args(["--sync-target=bench", "--cluster=root", "--resource=things.bench.io"])
         .arg(format!("--listen={listen}"));
     let agent = Process::spawn(run, "agent", command)?;
     let cpu = || agent.id().cpu();
@@ -110,32 +126,25 @@ fn measure(
     };
 
     let begun = (Stopwatch::start(), cpu()?, servers()?);
-    step(&format!("{} objects", load.objects), || {
-        runtime.block_on(load::create(&upstream, load))?;
-        runtime.block_on(load::until_all(&downstream, load.objects))
-    })?;
+    step(&format!("{} objects", load.objects), || part("create"))?;
     let first = (begun.0.elapsed(), cpu()? - begun.1, servers()? - begun.2);
 
-    let pages = side::Pages::new(port);
+    let pages = Pages::new(port);
     step("nothing to do", || pages.settle())?;
     let (writes, requests, idle_cpu) = (pages.writes()?, pages.requests()?, cpu()?);
     let watch = Stopwatch::start();
-    load::rest(IDLE);
+    rest(IDLE);
     let idle = (watch.elapsed(), pages.writes()? - writes, pages.requests()? - requests);
     let idle_cpu = cpu()? - idle_cpu;
     let memory = agent.id().memory()?;
 
-    let down = step(&format!("{} changes/s", load.rate), || {
-        runtime.block_on(load::propagate(&upstream, &downstream, "spec", load))
-    })?;
-    let up = step(&format!("{} statuses/s", load.rate), || {
-        runtime.block_on(load::propagate(&downstream, &upstream, "status", load))
-    })?;
+    let down = step(&format!("{} changes/s", load.rate), || part("down"))?;
+    let up = step(&format!("{} statuses/s", load.rate), || part("up"))?;
 
     pages.settle()?;
     let before = (cpu()?, servers()?, pages.applies()?);
     let watch = Stopwatch::start();
-    step("as fast as it goes", || runtime.block_on(load::saturate(&upstream, &downstream, load)))?;
+    step("as fast as it goes", || part("saturate"))?;
     let took = watch.elapsed();
     let (spent, theirs) = (cpu()? - before.0, servers()? - before.1);
     let applied = pages.applies()? - before.2;
@@ -154,8 +163,8 @@ fn measure(
         each(first.1, load.objects),
         each(first.2, load.objects)
     );
-    print("changes down", &down, load.rate);
-    print("statuses up", &up, load.rate);
+    println!("down at {}/s       {down}", load.rate);
+    println!("up at {}/s         {up}", load.rate);
     println!("saturated           {:>8.0} syncs/s", applied / took.as_secs_f64());
     println!(
         "  agent's CPU       {:>8.3} ms a sync; the servers' {:.3} ms",
@@ -184,15 +193,10 @@ fn measure(
     Ok(())
 }
 
-fn print(what: &str, taken: &Latencies, rate: u32) {
-    let ms = |share: f64| quantile(&taken.0, share).as_secs_f64() * 1e3;
-    println!(
-        "{what:<20}{:>8} at {rate}/s: p50 {:.1} ms, p99 {:.1} ms, worst {:.1} ms",
-        taken.0.len(),
-        ms(0.5),
-        ms(0.99),
-        ms(1.0)
-    );
+/// Does nothing for a time, which is what is measured.
+#[expect(clippy::disallowed_methods, reason = "no condition is waited for")]
+fn rest(time: Duration) {
+    std::thread::sleep(time);
 }
 
 fn each(time: Duration, objects: usize) -> f64 {

@@ -12,19 +12,19 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::Load;
-use super::side::{Side, THINGS};
+use crate::Load;
+use crate::side::{Side, THINGS};
 
 /// How long everything may take to get through.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// How long it took until each change was seen, sorted.
-pub(super) struct Latencies(pub(super) Vec<Duration>);
+pub(crate) struct Latencies(pub(crate) Vec<Duration>);
 
 const MERGE: &str = "application/merge-patch+json";
 
 /// Creates the objects, marked as the operator does.
-pub(super) async fn create(side: &Side, load: Load) -> Result<()> {
+pub(crate) async fn create(side: &Side, load: Load) -> Result<()> {
     spread(load.workers, load.objects, async |n| {
         let object = json!({
             "apiVersion": "bench.io/v1",
@@ -43,7 +43,7 @@ pub(super) async fn create(side: &Side, load: Load) -> Result<()> {
 }
 
 /// Waits until so many objects are there.
-pub(super) async fn until_all(side: &Side, objects: usize) -> Result<()> {
+pub(crate) async fn until_all(side: &Side, objects: usize) -> Result<()> {
     let path = format!("{}{THINGS}", side.base);
     let begun = Instant::now();
     loop {
@@ -62,7 +62,7 @@ pub(super) async fn until_all(side: &Side, objects: usize) -> Result<()> {
 
 /// Changes a field of objects on one side at a steady rate, and measures from when each change is
 /// sent to when the other side's watch shows it.
-pub(super) async fn propagate(
+pub(crate) async fn propagate(
     from: &Side,
     to: &Side,
     field: &'static str,
@@ -70,7 +70,8 @@ pub(super) async fn propagate(
 ) -> Result<Latencies> {
     let total = usize::try_from(u64::from(load.rate) * load.seconds)?;
     let sent: Arc<Mutex<HashMap<usize, Instant>>> = Arc::default();
-    let seen = tokio::spawn(watch(to.clone(), field, total, sent.clone()));
+    let mut watching = tokio::task::JoinSet::new();
+    watching.spawn(watch(to.clone(), field, total, sent.clone()));
     // The watch is to be open before the first change.
     tokio::time::sleep(Duration::from_millis(500)).await;
     let pause = Duration::from_secs(1) / load.rate.max(1);
@@ -124,7 +125,7 @@ async fn watch(
 
 /// Changes all objects, three times over, as fast as the hub takes it, and waits for the last change
 /// of each to be on the other side.
-pub(super) async fn saturate(from: &Side, to: &Side, load: Load) -> Result<()> {
+pub(crate) async fn saturate(from: &Side, to: &Side, load: Load) -> Result<()> {
     const ROUNDS: usize = 3;
     for round in 1..=ROUNDS {
         let n = 1_000_000 + round;
@@ -172,14 +173,8 @@ async fn spread(
     all.await.map(drop)
 }
 
-/// Does nothing for a time, which is what is measured.
-#[expect(clippy::disallowed_methods, reason = "no condition is waited for")]
-pub(super) fn rest(time: Duration) {
-    std::thread::sleep(time);
-}
-
 /// The duration that this share of all is below, of sorted ones.
-pub(super) fn quantile(taken: &[Duration], share: f64) -> Duration {
+pub(crate) fn quantile(taken: &[Duration], share: f64) -> Duration {
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
