@@ -67,7 +67,7 @@ async fn lead(setup: &Setup, metrics: &Metrics, state: &State, ending: &Cancella
     let Some(candidate) = &setup.candidate else {
         metrics.leader.set(1);
         state.lead();
-        ending.run_until_cancelled(work::run(setup, metrics, state)).await;
+        ending.run_until_cancelled(Box::pin(work::run(setup, metrics, state))).await;
         return;
     };
     let mut led = false;
@@ -85,7 +85,7 @@ async fn lead(setup: &Setup, metrics: &Metrics, state: &State, ending: &Cancella
         state.lead();
         // Whichever comes first, the work is dropped here, with every request that is under way.
         tokio::select! {
-            () = work::run(setup, metrics, state) => {}
+            () = Box::pin(work::run(setup, metrics, state)) => {}
             () = candidate.hold(&mut term) => {}
             () = ending.cancelled() => {}
         }

@@ -92,8 +92,9 @@ pub(crate) async fn propagate(
     while let Some(done) = running.join_next().await {
         done??;
     }
-    let mut taken =
-        tokio::time::timeout(PATIENCE, seen).await.context("changes are missing")???;
+    let seen = tokio::time::timeout(PATIENCE, watching.join_next()).await;
+    let seen = seen.context("changes are missing")?.context("there is a watch")?;
+    let mut taken = seen??;
     taken.sort();
     Ok(Latencies(taken))
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use client::{Ask, JSON, Link, Settings};
 use http::Method;
 use machinery::kubeconfig::Access;

@@ -269,7 +269,8 @@ mod tests {
             status: true,
             scale: true,
         };
-        assert_eq!(of_aggregated(aggregated.unwrap()), [expect.clone()]);
-        assert_eq!(of_legacy(&legacy.unwrap(), "apps", "v1"), [expect]);
+        let legacy = of_legacy(&legacy.unwrap(), "apps", "v1");
+        assert_eq!(of_aggregated(aggregated.unwrap()), legacy);
+        assert_eq!(legacy, [expect]);
     }
 }

@@ -1,5 +1,6 @@
 //! The agent between two API servers in this process, over real TLS: a hub with logical clusters,
 //! and another server that stands for a physical cluster's API.
+#![allow(clippy::unwrap_used, reason = "everything here is a test")]
 
 mod identity;
 mod sync;

@@ -1,6 +1,7 @@
 //! Objects down, statuses up, and what is not deleted.
 
 use client::JSON;
+use futures::StreamExt;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -209,11 +210,13 @@ async fn three_hundred_types() {
     const TYPES: usize = 300;
     let world = World::new().await;
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    for index in 0..TYPES {
+    let made = (0..TYPES).map(async |index| {
         let definition = definition(&format!("type{index}"));
         world.hub.create(&format!("/clusters/infra{path}"), &definition).await;
         world.physical.create(path, &definition).await;
-    }
+    });
+    // Many at a time: they share their syncs to disk.
+    futures::stream::iter(made).buffer_unordered(32).for_each(async |()| {}).await;
     let agent = world.agent_of(&["*.x.io"]);
     agent.ready().await;
     for index in [0, TYPES / 2, TYPES - 1] {

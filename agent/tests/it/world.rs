@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// The longest that anything here may take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The agent's namespace in the physical cluster.
 pub(crate) const NAMESPACE: &str = "kcp-agent-0123456789";

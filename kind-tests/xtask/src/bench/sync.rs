@@ -54,8 +54,14 @@ pub(crate) fn sync(physical: Physical, load: Load) -> Result<()> {
         step("build the agent", || cargo::build("agent", "kcp-agent", cargo::Profile::Release))?;
     let run = Run::open("bench-sync")?;
     let mut hub = Hub::with(&run, "hub", hub::Options::new(program.clone()))?;
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let loads = step("build the load", || {
+        let mut cargo = cargo::command();
+        cargo.args(["build", "--release", "--package", "agent", "--example", "sync_load"]);
+        ensure!(cargo.status()?.success(), "the load does not build");
+        // Beside the agent's own program.
+        Ok(agent.with_file_name("examples").join("sync_load"))
+    })?;
+    let programs = Programs { agent, load: loads };
     match physical {
         Physical::StandIn => {
             let mut other = Hub::with(&run, "physical", hub::Options::new(program))?;
