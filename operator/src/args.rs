@@ -86,6 +86,9 @@ pub enum DefaultMode {
 pub struct Options {
     /// How the hub is reached; a path that leads to a logical cluster is cut off.
     pub hub: Settings,
+    /// The file that says so, which is read again when the hub refuses the operator; `None` if there is
+    /// none.
+    pub kubeconfig: Option<PathBuf>,
     /// What agents are told.
     pub agents: AgentOptions,
     /// The mode of SyncTargets that name none.
@@ -146,19 +149,7 @@ impl Args {
     /// # Errors
     /// What cannot be read or is of no use; a hub URL that leads agents to themselves.
     pub fn options(&self) -> anyhow::Result<Options> {
-        let directory = self.kubeconfig.parent().unwrap_or(Path::new("."));
-        let text = read(&self.kubeconfig)?;
-        let files =
-            |path: &str| std::fs::read(directory.join(path)).map_err(|error| error.to_string());
-        let access = Access::parse(&text, Some(&files)).with_context(|| {
-            format!("the kubeconfig {} can't be used", self.kubeconfig.display())
-        })?;
-        let own_authority = match &access.authority {
-            Some(pem) => Some(String::from_utf8(pem.clone()).context("the hub's certificates")?),
-            None => None,
-        };
-        let mut hub = Settings::of_access(access, directory, USER_AGENT)?;
-        hub.server = base(&hub.server);
+        let (hub, own_authority) = read_hub(&self.kubeconfig)?;
         let url = match &self.hub_url {
             Some(url) => base(&url.parse().context("the flag --hub-url")?),
             None => hub.server.clone(),
@@ -194,6 +185,7 @@ impl Args {
         }
         Ok(Options {
             hub,
+            kubeconfig: Some(self.kubeconfig.clone()),
             agents: AgentOptions {
                 hub: url.to_string(),
                 authority,
@@ -207,6 +199,25 @@ impl Args {
             check_interval: self.check_interval,
         })
     }
+}
+
+/// How a kubeconfig leads to the hub, and the certificates in it that vouch for the hub, as PEM.
+///
+/// # Errors
+/// What is wrong with the file, or cannot be read.
+pub(crate) fn read_hub(kubeconfig: &Path) -> anyhow::Result<(Settings, Option<String>)> {
+    let directory = kubeconfig.parent().unwrap_or(Path::new("."));
+    let text = read(kubeconfig)?;
+    let files = |path: &str| std::fs::read(directory.join(path)).map_err(|error| error.to_string());
+    let access = Access::parse(&text, Some(&files))
+        .with_context(|| format!("the kubeconfig {} can't be used", kubeconfig.display()))?;
+    let authority = match &access.authority {
+        Some(pem) => Some(String::from_utf8(pem.clone()).context("the hub's certificates")?),
+        None => None,
+    };
+    let mut hub = Settings::of_access(access, directory, USER_AGENT)?;
+    hub.server = base(&hub.server);
+    Ok((hub, authority))
 }
 
 /// The server without the logical cluster that a kubeconfig leads to.

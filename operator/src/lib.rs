@@ -17,6 +17,7 @@ mod discovery;
 mod events;
 mod marks;
 mod metrics;
+mod push;
 mod queue;
 mod serve;
 mod targets;

@@ -1,5 +1,7 @@
 //! Every metric of the operator. Label sets are closed: none holds a name of anybody's.
 
+use prometheus::core::{Collector, Desc};
+use prometheus::proto::MetricFamily;
 use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
 
 /// Turns of looking after an installation, by result.
@@ -16,6 +18,8 @@ const WAITING: &str = "kcp_operator_queue_waiting";
 #[derive(Debug)]
 pub(crate) struct Metrics {
     pub(crate) registry: Registry,
+    /// Of agents that run in this process, all together.
+    pub(crate) agents: agent::metrics::Metrics,
     installations: [IntCounter; 2],
     waiting: IntGaugeVec,
     pub(crate) statuses: IntCounter,
@@ -23,15 +27,33 @@ pub(crate) struct Metrics {
     pub(crate) assignments: [IntCounter; 3],
 }
 
+/// A whole registry as one collector.
+struct Agents(Registry);
+
+// === impl Agents ===
+
+impl Collector for Agents {
+    fn desc(&self) -> Vec<&Desc> {
+        // They are checked in their own registry.
+        Vec::new()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        self.0.gather()
+    }
+}
+
 // === impl Metrics ===
 
 impl Metrics {
-    /// New ones, all at zero.
+    /// New ones, all at zero, with those of agents that run in this process.
     ///
     /// # Errors
     /// When a name is used twice.
     pub(crate) fn new() -> Result<Self, prometheus::Error> {
         let registry = Registry::new();
+        let agents = agent::metrics::Metrics::new()?;
+        registry.register(Box::new(Agents(agents.registry().clone())))?;
         let by = |name: &str, help: &str, label: &str| {
             IntCounterVec::new(Opts::new(name, help), &[label])
         };
@@ -52,6 +74,7 @@ impl Metrics {
             assignments: ["assign", "unassign", "release"]
                 .map(|change| assignments.with_label_values(&[change])),
             registry,
+            agents,
             waiting,
             statuses,
         })
@@ -65,5 +88,21 @@ impl Metrics {
     /// An installation was looked after.
     pub(crate) fn installed(&self, done: bool) {
         self.installations[usize::from(done)].inc();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_of_agents_are_among_them() {
+        let metrics = Metrics::new().unwrap();
+        metrics.installed(true);
+        metrics.agents.in_flight.set(3);
+        let names: Vec<String> =
+            metrics.registry.gather().iter().map(|family| family.name().to_owned()).collect();
+        assert!(names.iter().any(|name| name == INSTALLATIONS), "{names:?}");
+        assert!(names.iter().any(|name| name.starts_with("kcp_agent_")), "{names:?}");
     }
 }

@@ -43,6 +43,7 @@ use crate::api::Api;
 use crate::args::Options;
 use crate::events::{Events, Regarding};
 use crate::metrics::Metrics;
+use crate::push::Pushes;
 use crate::queue::{Done, Queue};
 
 /// Physical clusters that are gone to at a time; most of the time is spent waiting for them.
@@ -65,6 +66,7 @@ pub(crate) struct Controller {
     beats: Heartbeats,
     events: Events,
     metrics: Arc<Metrics>,
+    pushes: Pushes,
     known: Mutex<HashMap<TargetKey, Known>>,
     installing: Queue<TargetKey>,
     telling: Queue<TargetKey>,
@@ -104,6 +106,7 @@ impl Controller {
         targets: Arc<Targets>,
         events: Events,
         metrics: Arc<Metrics>,
+        pushes: Pushes,
     ) -> Self {
         Self {
             hub,
@@ -115,6 +118,7 @@ impl Controller {
             installing: Queue::new(INSTALLER_SHARE, metrics.waiting("install")),
             telling: Queue::new(TELLERS, metrics.waiting("status")),
             metrics,
+            pushes,
             began: tokio::time::Instant::now(),
         }
     }
@@ -164,6 +168,7 @@ impl Controller {
         let Some(target) = target else {
             known.remove(&key);
             drop(known);
+            self.pushes.stop(&key);
             return;
         };
         let seen = Some(Decisive::of(&target));

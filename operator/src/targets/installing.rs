@@ -42,9 +42,12 @@ impl Controller {
         }
         let alive = self.beats.pulse(&key.cluster, &key.uid, Instant::now()).is_alive();
         let mut memory = self.known(key).memory;
+        if target.spec.mode != Mode::Push {
+            self.pushes.stop(key);
+        }
         let verdict = match target.spec.mode {
             Mode::Pull => self.pull(&target, &mut memory, alive).await,
-            Mode::Push => self.push(&target).await,
+            Mode::Push => self.push(&target, alive).await,
             Mode::None => self.leave(&target).await,
         };
         if verdict.status != True {
@@ -57,9 +60,7 @@ impl Controller {
             known.memory = memory;
         });
         match (status, reason) {
-            (True, _) if alive || target.spec.mode != Mode::Pull => {
-                Done::After(self.options.check_interval)
-            }
+            (True, _) if alive => Done::After(self.options.check_interval),
             (True, _) => Done::After(IMPATIENT),
             // Nothing happens until somebody writes something; a Secret is read again.
             (_, "NoKubeconfig" | "NotNeeded") => Done::Settled,
@@ -98,7 +99,8 @@ impl Controller {
         let hub = self.cluster(&target.key);
         let kubeconfig = physical::kubeconfig(&hub, target).await?;
         let access = physical::read(&kubeconfig, Timestamp::now())?;
-        physical::reach(access, self.options.reachable.clone()).await
+        let physical = physical::reach(access, self.options.reachable.clone()).await?;
+        Ok(Physical { kubeconfig, ..physical })
     }
 
     /// That a cluster is the one that is meant. The first time it is noted which one that is, before
@@ -141,7 +143,6 @@ impl Controller {
     ) -> Result<Verdict, Verdict> {
         let physical = self.reach(target).await?;
         self.identify(target, &physical).await?;
-        let hub = self.cluster(&target.key);
         let plain = settings(&self.options.agents, target, None);
         let failed = |error: CallError| physical::unreached("the physical cluster", &error);
         let now = Instant::now();
@@ -150,33 +151,47 @@ impl Controller {
         {
             return Ok(installed(&plain, available));
         }
-        let untold = |error: CallError| {
-            Verdict::new(False, "ApplyFailed", format!("the hub takes no bootstrap token: {error}"))
-        };
-        let token = if alive {
-            token::revoke(&hub, &target.key).await.map_err(untold)?;
-            None
-        } else {
-            let token = token::ensure(&hub, &target.key, Timestamp::now()).await;
-            Some(token.map_err(untold)?)
-        };
+        let token = self.introduce(target, alive).await?;
         let settings = settings(&self.options.agents, target, token);
         Ok(install(&physical, &settings, memory, now).await)
     }
 
     /// The operator goes to the cluster itself; an agent that is there from before is taken away, as
     /// two would work against each other.
-    async fn push(&self, target: &Target) -> Verdict {
-        match self.try_push(target).await {
+    async fn push(&self, target: &Target, alive: bool) -> Verdict {
+        match self.try_push(target, alive).await {
             Ok(()) => Verdict::new(True, "Installed", "the operator itself syncs this target"),
-            Err(verdict) => verdict,
+            Err(verdict) => {
+                // What syncs goes on while a cluster is away, but not into another one, and not for
+                // somebody whose kubeconfig is not good any more.
+                if !matches!(verdict.reason, "Unreachable" | "Pending") {
+                    self.pushes.stop(&target.key);
+                }
+                verdict
+            }
         }
     }
 
-    async fn try_push(&self, target: &Target) -> Result<(), Verdict> {
+    async fn try_push(&self, target: &Target, alive: bool) -> Result<(), Verdict> {
         let physical = self.reach(target).await?;
         self.identify(target, &physical).await?;
-        self.take_away(target, &physical).await
+        self.take_away(target, &physical).await?;
+        let token = self.introduce(target, alive).await?;
+        let pushed = self.pushes.ensure(&target.key, &physical.kubeconfig, &physical.link, token);
+        pushed.map_err(|error| Verdict::new(False, "ApplyFailed", error.to_string()))
+    }
+
+    /// A bootstrap token for an agent that has not come; of one that has it is taken away.
+    async fn introduce(&self, target: &Target, alive: bool) -> Result<Option<String>, Verdict> {
+        let hub = self.cluster(&target.key);
+        let untold = |error: CallError| {
+            Verdict::new(False, "ApplyFailed", format!("the hub takes no bootstrap token: {error}"))
+        };
+        if alive {
+            token::revoke(&hub, &target.key).await.map_err(untold)?;
+            return Ok(None);
+        }
+        token::ensure(&hub, &target.key, Timestamp::now()).await.map(Some).map_err(untold)
     }
 
     /// Nothing is installed; an agent from before is taken away.

@@ -31,8 +31,10 @@ pub(crate) struct Physical {
     pub(crate) api: Api,
     /// Which cluster it is: the UID of its namespace `kube-system`.
     pub(crate) uid: String,
-    /// Keeps the connections.
-    _link: Link,
+    /// The connections to it.
+    pub(crate) link: Link,
+    /// What it was reached with.
+    pub(crate) kubeconfig: Vec<u8>,
 }
 
 /// The kubeconfig of a target, read live.
@@ -124,7 +126,7 @@ pub(crate) async fn reach(access: Access, rule: Reachable) -> Result<Physical, V
         let message = format!("{server} has no namespace kube-system: it is no Kubernetes cluster");
         return Err(Verdict::new(False, "Unreachable", message));
     };
-    Ok(Physical { api, uid: uid.to_owned(), _link: link })
+    Ok(Physical { api, uid: uid.to_owned(), link, kubeconfig: Vec::new() })
 }
 
 /// What a call that had no success says of the cluster.

@@ -74,6 +74,7 @@ impl Controller {
                 return Ok(Some(format!("{unreleased} objects are still to be released")));
             }
         }
+        self.pushes.stop(&target.key);
         if let Some(waits) = self.take_down(target, given_up).await {
             return Ok(Some(waits));
         }

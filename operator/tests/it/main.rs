@@ -6,5 +6,6 @@
 mod assignment;
 mod installation;
 mod removal;
+mod several;
 mod types;
 mod yard;

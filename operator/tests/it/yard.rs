@@ -196,6 +196,7 @@ pub(crate) fn options(hub: &Side) -> Options {
     let access = Access::parse(hub.running.operator_kubeconfig().as_bytes(), None).unwrap();
     Options {
         hub: Settings::of_access(access, Path::new(""), "test-operator/0").unwrap(),
+        kubeconfig: None,
         agents: AgentOptions {
             hub: HUB_URL.into(),
             authority: Some("-----BEGIN CERTIFICATE-----\n".into()),
