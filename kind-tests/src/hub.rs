@@ -245,6 +245,9 @@ fn launch(
     })?;
     let access = Access::read(&root.join(KUBECONFIG), Some("base"))
         .context("read the kubeconfig that the server wrote")?;
+    // On all addresses at once it is reached by the name that it gives itself.
+    let everywhere = url.starts_with("https://0.0.0.0:") || url.starts_with("https://[::]:");
+    let url = if everywhere { access.server.clone() } else { url };
     let access = Access { server: url.clone(), ..access };
     within(PATIENCE, "the server to be ready", || {
         process.check_running()?;

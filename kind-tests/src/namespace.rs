@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use parking_lot::Mutex;
 
 use crate::process::ProcessId;
 use crate::progress::say;
@@ -26,17 +27,22 @@ impl Namespace {
     /// # Errors
     /// When not root, or no index is free.
     pub fn create(run: &Run) -> Result<Self> {
+        // Names hold the process and the number, so two threads must not try the same number.
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let _turn = ONE_AT_A_TIME.lock();
         let own = ProcessId::own()?.to_string();
         let (own, _boot) = own.rsplit_once('_').context("malformed process id")?;
         for index in 1..=254 {
-            let namespace = Self { name: format!("kcp-rs_{own}_{index}"), index };
             // The kernel refuses a second interface of the same name: that reserves the index.
-            let link = namespace.link();
+            let link = format!("kcp-rs{index}");
             if fs::exists(format!("/sys/class/net/{link}"))? {
                 continue;
             }
-            run.record_namespace(&namespace.name)?;
-            ip(&["netns", "add", &namespace.name])?;
+            let name = format!("kcp-rs_{own}_{index}");
+            run.record_namespace(&name)?;
+            ip(&["netns", "add", &name])?;
+            // From here on it is removed when this is dropped.
+            let namespace = Self { name, index };
             let peer = ["type", "veth", "peer", "name", "eth0", "netns", &namespace.name];
             if ip(&[&["link", "add", &link][..], &peer[..]].concat()).is_ok() {
                 namespace.configure(&link)?;
@@ -73,10 +79,6 @@ impl Namespace {
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/var/run/netns/{}", self.name)).arg(program);
         command
-    }
-
-    fn link(&self) -> String {
-        format!("kcp-rs{}", self.index)
     }
 
     fn configure(&self, link: &str) -> Result<()> {
