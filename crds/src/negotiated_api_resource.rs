@@ -56,9 +56,10 @@ pub enum UpdateStrategy {
     /// Nothing, once there is one; they are compared with it.
     UpdateNever,
     /// As long as it isn't published, all. Then it can only take more than before, not less.
-    #[default]
     UpdateUnpublished,
-    /// All, though nothing that would hurt a stored object.
+    /// All, though nothing that would hurt a stored object. Releases of Kubernetes drop fields that
+    /// few use; clusters of several releases agree in this way.
+    #[default]
     UpdatePublished,
 }
 

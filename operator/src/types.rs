@@ -8,9 +8,9 @@
 //! ([`telling`]: `syncedResources` and the condition `TypesImported`).
 //!
 //! # Guarantees
-//! - A published type never takes less than before, and never goes, because of what clusters say: not
-//!   when an agent stops, not when a target goes. Only the strategy `UpdatePublished` lets it take
-//!   less, and then only if no stored object would be hurt, which is looked at ([`hurt`]).
+//! - A published type never goes because of what clusters say: not when an agent stops, not when a
+//!   target goes. It takes less than before only if the strategy allows it (`UpdatePublished`) and no
+//!   stored object would be hurt, which is looked at ([`hurt`]).
 //! - A definition that we didn't publish, and what every hub has itself, is only compared with.
 //! - What is decided is a function of the objects in the hub, not of the order in which they came.
 //! - Nothing exists for a logical cluster without a target, and nothing is written that is there.

@@ -212,8 +212,18 @@ async fn three_hundred_types() {
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let made = (0..TYPES).map(async |index| {
         let definition = definition(&format!("type{index}"));
-        world.hub.create(&format!("/clusters/infra{path}"), &definition).await;
-        world.physical.create(path, &definition).await;
+        let established = |o: &Value| {
+            let conditions = o["status"]["conditions"].as_array().map(Vec::as_slice);
+            let holds = |c: &Value| c["type"] == "Established" && c["status"] == "True";
+            conditions.unwrap_or_default().iter().any(holds)
+        };
+        for (server, path) in
+            [(&world.hub, format!("/clusters/infra{path}")), (&world.physical, path.to_owned())]
+        {
+            server.create(&path, &definition).await;
+            let one = format!("{path}/type{index}.x.io");
+            server.until(&one, "Established", established).await;
+        }
     });
     // Many at a time: they share their syncs to disk.
     futures::stream::iter(made).buffer_unordered(32).for_each(async |()| {}).await;

@@ -136,7 +136,10 @@ fn types_imported(target: &Target, synced: &[SyncedResource]) -> Condition {
         .any(|resource| resource.state == SyncedState::Pending && resource.message.is_none());
     let accepted = count(SyncedState::Accepted);
     let incompatible = count(SyncedState::Incompatible);
-    let (status, reason, message) = if waiting && accepted == 0 {
+    // Once they are known, a type that comes later is nothing that the target lacks.
+    let known = find(&target.conditions, "TypesImported")
+        .is_some_and(|found| found.status == ConditionStatus::True);
+    let (status, reason, message) = if waiting && (accepted == 0 || !known) {
         (ConditionStatus::False, "Pending", names(SyncedState::Pending))
     } else if let Some(incomplete) = incomplete {
         (ConditionStatus::True, "Incomplete", incomplete.message.clone())

@@ -48,6 +48,25 @@ impl Merger<'_> {
                 *most = of(|limits| &limits.most).min();
             }
         }
+        let bounds = [
+            (
+                "minimum",
+                &limits.minimum,
+                (|limits| &limits.minimum) as fn(&Limits) -> &Option<Bound>,
+                1.0,
+            ),
+            ("maximum", &limits.maximum, |limits| &limits.maximum, -1.0),
+        ];
+        for (keyword, narrowest, of, up) in bounds {
+            let Some(narrowest) = narrowest else { continue };
+            let mut all = nodes.iter().filter_map(|node| of(&node.limits).as_ref());
+            if !all.all(|bound| narrowest.implies(bound, up)) {
+                let text = |view: &View<'_>| {
+                    view.node().map(|node| node.limits.text(keyword)).unwrap_or_default()
+                };
+                return self.clash(keyword, "limits with fractions differ", views, text);
+            }
+        }
         if let Some((low, high)) = limits.contradiction() {
             let text = |view: &View<'_>| {
                 let limits = view.node().map(|node| &node.limits);

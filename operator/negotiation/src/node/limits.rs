@@ -115,17 +115,22 @@ impl Bound {
     }
 
     /// Whether what is at or above this limit is at or above the other; `up` is -1 for limits from
-    /// above. Limits with a fraction are read in their own way where values are whole, so those must
-    /// be the same.
+    /// above. Where values are whole, servers read limits with a fraction as one of the whole numbers
+    /// beside them, so it has to hold whichever they take.
     pub(crate) fn implies(&self, other: &Self, up: f64) -> bool {
         if self == other {
             return true;
         }
-        let whole = |bound: &Self| bound.float().fract() == 0.0;
-        let (own, others) = (up * self.float(), up * other.float());
-        whole(self)
-            && whole(other)
-            && (own > others || (own == others && (self.exclusive || !other.exclusive)))
+        let readings = |bound: &Self| {
+            let value = bound.float();
+            [value.floor(), value, value.ceil()].map(|value| up * value)
+        };
+        let others = readings(other);
+        readings(self).into_iter().all(|own| {
+            others.iter().all(|other_value| {
+                own > *other_value || (own == *other_value && (self.exclusive || !other.exclusive))
+            })
+        })
     }
 
     /// The narrower of two limits; among equal ones any order gives the same.
