@@ -10,6 +10,7 @@ mod first_steps;
 mod helm;
 mod imported;
 mod imported_conformance;
+mod job;
 mod kubectl;
 mod leftovers;
 mod operator;

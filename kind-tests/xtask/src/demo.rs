@@ -1,23 +1,29 @@
-//! The tour of a hub with two logical clusters.
+//! The demo: a hub, two physical clusters with real pods, and an application that runs on them.
 
+mod job;
+mod shell;
 mod tour;
 
-use std::path::PathBuf;
-
 use anyhow::Result;
-use kind_tests::hub::{self, Hub};
-use kind_tests::{Kubectl, Provider, Run, Tool, cargo};
+use kind_tests::fleet::Programs;
+use kind_tests::{Fleet, Kubectl, Provider, Run, Tool, cargo};
 
 use crate::setup;
 use crate::steps::step;
 use crate::{DemoArguments, interrupt};
 
-use self::tour::Tour;
+/// What the demo needs beside our programs.
+const TOOLS: [Tool; 7] = [
+    Tool::Etcd,
+    Tool::KubeApiserver,
+    Tool::KubeControllerManager,
+    Tool::KubeScheduler,
+    Tool::Kubelet,
+    Tool::KubeProxy,
+    Tool::Kubectl,
+];
 
-/// What the demo needs beside the server.
-const TOOLS: [Tool; 1] = [Tool::Kubectl];
-
-/// Starts the hub, gives the tour, and leaves the hub running, unless told to check only.
+/// Starts everything, shows the job, and leaves it running, unless told to check only.
 pub(crate) fn run(arguments: &DemoArguments) -> Result<()> {
     anyhow::ensure!(
         arguments.provider == Provider::Native,
@@ -25,43 +31,40 @@ pub(crate) fn run(arguments: &DemoArguments) -> Result<()> {
     );
     setup::install_packages()?;
     setup::build(&TOOLS)?;
-    let program = step("build the server", || hub::program(cargo::Profile::Release))?;
-    let root = arguments.root_directory.as_deref().map(std::path::absolute).transpose()?;
-    let options = hub::Options { root, port: arguments.secure_port, ..hub::Options::new(program) };
-    in_a_run(options, arguments.check)
+    let profile = if arguments.dev { cargo::Profile::Dev } else { cargo::Profile::Release };
+    let programs = step("build the programs", || Programs::build(profile))?;
+    in_a_run(&programs, arguments.check)
 }
 
-/// Gives the tour of a fresh hub that runs `program`, checks it, and cleans up.
-pub(crate) fn check(program: PathBuf) -> Result<()> {
-    in_a_run(hub::Options::new(program), true)
+/// Shows the job with these programs, checks it, and cleans up.
+pub(crate) fn check(programs: &Programs) -> Result<()> {
+    in_a_run(programs, true)
 }
 
-fn in_a_run(options: hub::Options, check: bool) -> Result<()> {
+fn in_a_run(programs: &Programs, check: bool) -> Result<()> {
     let run = Run::open("demo")?;
-    show(&run, options, check).inspect_err(|_| run.failed())
+    show(&run, programs, check).inspect_err(|_| run.failed())
 }
 
-fn show(run: &Run, options: hub::Options, check: bool) -> Result<()> {
-    let mut hub = Hub::with(run, "hub", options)?;
-    println!("The hub listens on {} and keeps its data in {}.", hub.url(), hub.root().display());
-    println!("It was ready after {} ms.\n", hub.ready_after().as_millis());
-    let kubectl = Kubectl::new(run, Tool::Kubectl, &hub.kubeconfig())?;
-    Tour::new(&hub, &kubectl).give()?;
+fn show(run: &Run, programs: &Programs, check: bool) -> Result<()> {
+    let start = || Fleet::start(run, programs, &job::CLUSTERS);
+    let mut fleet = step("start the hub, the operator and two physical clusters", start)?;
+    println!("The hub listens on {}.\n", fleet.hub().url());
+    let kubectl = Kubectl::new(run, Tool::Kubectl, &fleet.hub().kubeconfig())?;
+    tour::give(fleet.hub(), &kubectl)?;
+    job::show(run, &mut fleet)?;
     if check {
-        hub.terminate()?;
+        fleet.hub().terminate()?;
         println!("The demo works.");
         return Ok(());
     }
-    println!("The hub goes on running until Ctrl-C. To reach it from another terminal:\n");
-    println!("  export KUBECONFIG={}", hub.kubeconfig().display());
+    println!("All of it goes on running until Ctrl-C. To reach it from another terminal:\n");
+    println!("  export KUBECONFIG={}", fleet.hub().kubeconfig().display());
     println!("  alias kubectl={}", kubectl.program().display());
-    println!("  kubectl --server={} get configmaps", hub.cluster_url("one"));
-    // A signal ends this program, and the hub with it; a hub that ends by itself is an error.
-    wait_for_end(&mut hub)
-}
-
-fn wait_for_end(hub: &mut Hub) -> Result<()> {
-    let status = hub.process().wait()?;
+    let url = fleet.hub().cluster_url(job::LOGICAL_CLUSTER);
+    println!("  kubectl --server={url} get deployments");
+    // A signal ends this program, and all of it with it; a hub that ends by itself is an error.
+    let status = fleet.hub().process().wait()?;
     interrupt::stay_if_ending();
     anyhow::bail!("the hub ended by itself: {status}")
 }

@@ -4,6 +4,7 @@
 mod bench;
 mod demo;
 mod envtest;
+mod image;
 mod interrupt;
 mod setup;
 mod steps;
@@ -31,8 +32,12 @@ enum Task {
     Setup(SetupArguments),
     /// Sets up what is missing, then runs every test.
     Test,
-    /// Starts a hub, shows two logical clusters with kubectl, and leaves it running until Ctrl-C.
+    /// Starts a hub and two physical clusters, runs an application on them, and leaves all of it
+    /// running until Ctrl-C.
     Demo(DemoArguments),
+    /// Writes the image of a program to a file, for `docker load`, `ctr images import` or `kind load
+    /// image-archive`. The program is linked statically.
+    Image(ImageArguments),
     /// Compares our server with kube-apiserver and etcd under the same load.
     Bench(BenchArguments),
     /// Runs suites of controller-runtime against our server, in place of its API server.
@@ -57,15 +62,25 @@ struct DemoArguments {
     /// Check what the commands say, clean up, and exit 0 or 1.
     #[arg(long)]
     check: bool,
-    /// Keep the hub's data here, over several demos, instead of in a fresh folder.
+    /// Build our programs as tests do: sooner, but slower to run.
     #[arg(long)]
-    root_directory: Option<PathBuf>,
-    /// The hub's port; 0 takes any free one.
-    #[arg(long, default_value_t = 0)]
-    secure_port: u16,
-    /// Who makes physical clusters, when the demo has some: native or kind.
+    dev: bool,
+    /// Who makes physical clusters: native or kind.
     #[arg(long, default_value = "native")]
     provider: Provider,
+}
+
+#[derive(Debug, Args)]
+struct ImageArguments {
+    /// Which program.
+    #[arg(long, default_value = "kcp-agent")]
+    program: image::Program,
+    /// The image's name with its tag; by default `<program>:<version>`.
+    #[arg(long)]
+    name: Option<String>,
+    /// The file; by default `<program>.tar`.
+    #[arg(long)]
+    output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -168,6 +183,7 @@ fn run(arguments: &Arguments) -> Result<()> {
             }
         },
         Task::Envtest { suites } => envtest::run(suites),
+        Task::Image(arguments) => image::write(arguments),
         Task::Ci => suites::ci(),
     }
 }

@@ -1,9 +1,10 @@
 //! The test suites, and what else has to pass before a change goes in.
 
 use anyhow::Result;
+use kind_tests::fleet::Programs;
 use kind_tests::progress::say;
 use kind_tests::run::clean_leftovers;
-use kind_tests::{Etcd, Run, cargo, etcd, hub};
+use kind_tests::{Etcd, Run, cargo, etcd};
 
 use crate::demo;
 use crate::setup;
@@ -22,12 +23,12 @@ pub(crate) fn test() -> Result<()> {
             "--no-fail-fast",
         ]))
     });
-    let server = step("build the server", || hub::build(cargo::Profile::Dev))?;
+    let programs = step("build the programs", || Programs::build(cargo::Profile::Dev))?;
     let clusters = step("tests over real programs", || {
         let mut tests = cargo::command();
         // A test that needs a program finds it, or fails: setup has built them all.
         tests.args(["test", "--package", "kind-tests", "--no-fail-fast"]);
-        tests.env("KCP_APISERVER", &server);
+        tests.env("KCP_APISERVER", &programs.apiserver);
         execute(&mut tests)
     });
     let replicas = step("the server's tests, as two servers over etcd", server_over_etcd);
@@ -37,7 +38,7 @@ pub(crate) fn test() -> Result<()> {
     if left > 0 {
         say(format!("cleaned up after {left} test program(s) that ended badly"));
     }
-    step("the demo", || demo::check(server))
+    step("the demo", || demo::check(&programs))
 }
 
 /// The server's own tests once more: each server is two, over a real etcd.
