@@ -40,7 +40,7 @@ pub enum Command {
 /// What is synced, and from where.
 #[derive(Debug, ClapArgs)]
 pub struct SyncArgs {
-    /// The hub: https://HOST:PORT[/PREFIX].
+    /// The hub: `https://HOST:PORT[/PREFIX]`.
     #[arg(long, conflicts_with = "from_kubeconfig", required_unless_present = "from_kubeconfig")]
     pub hub: Option<String>,
 

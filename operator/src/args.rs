@@ -22,7 +22,7 @@ pub struct Args {
     #[arg(long, env = "KCP_OPERATOR_KUBECONFIG")]
     pub kubeconfig: PathBuf,
 
-    /// The hub's URL as physical clusters reach it: https://HOST[:PORT][/PREFIX]. If it isn't given,
+    /// The hub's URL as physical clusters reach it: `https://HOST[:PORT][/PREFIX]`. If it isn't given,
     /// that of the kubeconfig.
     #[arg(long)]
     pub hub_url: Option<String>,
