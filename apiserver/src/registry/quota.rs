@@ -4,7 +4,9 @@
 //! A quota's `status.used` grows in the commit that creates the object, which compares the quota's
 //! record. A commit can't write two quotas: where several cover an object, all but the last are
 //! charged before, one commit each, and the last commit compares all of them. If it is not made,
-//! those are counted anew. Where objects go or shrink, the controller counts anew.
+//! those are counted anew. Where objects go or shrink, the controller counts anew; what it writes
+//! compares all quotas of the namespace, since the last commit of a creation changes but one of
+//! those that it charges.
 //!
 //! # Guarantees
 //! - Whatever races, no quota is exceeded by creations: each rests on the record that it was
@@ -266,10 +268,12 @@ impl Registry {
     async fn recount(&self, key: &Key) -> Result<(), Error> {
         for _ in 0..TRIES {
             self.consistent().await?;
-            let Some(quota) = self.cache.get(key).filter(|quota| quota.origin == Origin::Stored)
-            else {
-                return Ok(());
-            };
+            let object = key.object();
+            let all = quotas_of(&object.cluster, &object.namespace);
+            let mut all = self.cache.list(&all, None, 0).objects;
+            all.retain(|quota| quota.origin == Origin::Stored);
+            let Some(at) = all.iter().position(|quota| quota.key == *key) else { return Ok(()) };
+            let quota = all.swap_remove(at);
             let value = parse(&quota)?;
             let wanted = Bounds::wanted(&value);
             let used = self.used(key, &wanted).await?;
@@ -281,8 +285,12 @@ impl Registry {
             set(&mut value, &["status", "hard"], bounds::shown(&wanted.hard));
             set(&mut value, &["status", "used"], bounds::shown(&used));
             let value = Some(store::object::encode(&value));
+            let mut guard = Guard::default();
+            for other in all {
+                guard.require(other.key.clone(), other.expect());
+            }
             let write = Write { key: key.clone(), expect: quota.expect(), value };
-            match self.write(write, Guard::default()).await {
+            match self.write(write, guard).await {
                 Ok(_) => return Ok(()),
                 Err(Lost::Race | Lost::GuardRace) => {}
                 Err(Lost::Refused(error)) => return Err(error),
@@ -291,8 +299,9 @@ impl Registry {
         Err(contended())
     }
 
-    /// What a namespace uses of what a quota bounds. All is counted as of no later than the
-    /// quota's next change: a creation that it charges changes it.
+    /// What a namespace uses of what a quota bounds. All is counted as of no later than the next
+    /// change of a quota there: a creation that this one charges changes one of them with its last
+    /// commit. (A new quota changes none that it is charged to, but has all counted anew.)
     async fn used(&self, quota: &Key, bounds: &Bounds) -> Result<Amounts, Error> {
         let mut used = Amounts::new();
         let mut measured = BTreeSet::<GroupResource>::new();
