@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use http::request::Parts;
 
+use super::deadline::time_limit;
 use super::encode::Include;
 use super::negotiate::{self, Offers, Shape};
 use super::query::{PatchForm, Query, WriteVerb, delete_options, list_options, write_options};
 use super::request_info::{PathError, RequestInfo, Verb, decode_path};
-use super::time_limit;
 use crate::openapi::{self, Family};
 use crate::registry::{
     ClusterScope, DeleteOptions, Error, ListOptions, Media, PatchType, Reason, WriteOptions,
