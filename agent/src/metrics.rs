@@ -91,12 +91,12 @@ impl Metrics {
         add(Box::new(certificate_end.clone()))?;
         Ok(Self {
             requests: counters(
-                "kcp_sync_requests_total",
+                contract::SYNC_REQUESTS,
                 "Requests, by what they are for and what became of them.",
                 &["kind", "outcome"],
             )?,
             writes: counters(
-                "kcp_sync_writes_total",
+                contract::SYNC_WRITES,
                 "Requests that may change something.",
                 &["side"],
             )?,
@@ -107,7 +107,7 @@ impl Metrics {
             )?,
             in_flight: gauge("kcp_sync_requests_in_flight", "Requests under way.")?,
             input_seconds,
-            objects: gauges("kcp_sync_objects", "Objects, by how they are.", &["state"])?,
+            objects: gauges(contract::SYNC_OBJECTS, "Objects, by how they are.", &["state"])?,
             watches: gauges("kcp_sync_watches", "Open watches.", &["side"])?,
             broken_watches: counters(
                 "kcp_sync_broken_watches_total",

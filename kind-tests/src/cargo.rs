@@ -35,7 +35,15 @@ pub fn command() -> Command {
 /// # Errors
 /// When it does not build.
 pub fn build(package: &str, binary: &str, profile: Profile) -> Result<PathBuf> {
-    build_by(command(), package, binary, profile)
+    build_by(command(), package, ["--bin", binary], profile)
+}
+
+/// As [`build`], for an example.
+///
+/// # Errors
+/// When it does not build.
+pub fn build_example(package: &str, example: &str, profile: Profile) -> Result<PathBuf> {
+    build_by(command(), package, ["--example", example], profile)
 }
 
 /// As [`build`], but the program needs no libraries of the system: for images that hold it alone.
@@ -48,11 +56,17 @@ pub fn build_static(package: &str, binary: &str, profile: Profile) -> Result<Pat
     // compiler.
     cargo.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS", "-C target-feature=+crt-static");
     cargo.env("CARGO_BUILD_TARGET", "x86_64-unknown-linux-gnu");
-    build_by(cargo, package, binary, profile)
+    build_by(cargo, package, ["--bin", binary], profile)
 }
 
-fn build_by(mut cargo: Command, package: &str, binary: &str, profile: Profile) -> Result<PathBuf> {
-    cargo.args(["build", "--package", package, "--bin", binary]);
+fn build_by(
+    mut cargo: Command,
+    package: &str,
+    what: [&str; 2],
+    profile: Profile,
+) -> Result<PathBuf> {
+    let [_, binary] = what;
+    cargo.args(["build", "--package", package]).args(what);
     cargo.arg("--message-format=json-render-diagnostics");
     if profile == Profile::Release {
         cargo.arg("--release");

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use crate::control_plane::{ControlPlane, Options};
-use crate::process::Process;
+use crate::process::{Process, is_on_path};
 use crate::run::Run;
 use crate::scenario::Need;
 use crate::tools::{Tool, path};
@@ -23,7 +23,7 @@ pub(crate) use self::remains::end_containers_below;
 use self::node::Node;
 
 /// The programs of Debian that a node needs, with the packages that have them.
-pub const NODE_PROGRAMS: [(&str, &str); 5] = [
+const NODE_PROGRAMS: [(&str, &str); 5] = [
     ("containerd", "containerd"),
     ("runc", "runc"),
     ("iptables", "iptables"),
@@ -32,7 +32,28 @@ pub const NODE_PROGRAMS: [(&str, &str); 5] = [
 ];
 
 /// Where Debian's package `containernetworking-plugins` puts them.
-pub const NETWORK_PLUGINS: &str = "/usr/lib/cni";
+const NETWORK_PLUGINS: &str = "/usr/lib/cni";
+
+/// What has to be installed on this machine before a node can run: packages of Debian.
+pub fn missing_packages() -> Vec<&'static str> {
+    let mut missing: Vec<_> = { NODE_PROGRAMS.into_iter() }
+        .filter(|(program, _)| !is_on_path(program))
+        .map(|(_, package)| package)
+        .collect();
+    if !Path::new(NETWORK_PLUGINS).is_dir() {
+        missing.push("containernetworking-plugins");
+    }
+    missing
+}
+
+/// The programs of the harness that a cluster is made of.
+pub fn tools() -> Vec<Tool> {
+    let tool = |need| match need {
+        Need::Tool(tool) => Some(tool),
+        Need::Namespaces | Need::Node => None,
+    };
+    NEEDS.into_iter().filter_map(tool).collect()
+}
 
 /// What a cluster is made of, as needs of a test.
 pub const NEEDS: [Need; 9] = [
@@ -97,14 +118,6 @@ impl Cluster {
     /// Never: a cluster has a network namespace.
     pub fn host(&self) -> Result<Ipv4Addr> {
         Ok(self.control_plane.namespace().context("a cluster has a network namespace")?.host())
-    }
-
-    /// Loads an image from its file.
-    ///
-    /// # Errors
-    /// When containerd doesn't take it.
-    pub fn load(&self, image: &Path) -> Result<()> {
-        self.node.load(image)
     }
 
     /// Ends the API server alone, as a crash does. Pods go on.

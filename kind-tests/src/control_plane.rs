@@ -1,11 +1,11 @@
 //! A real control plane: etcd and kube-apiserver, without nodes.
 
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use rcgen::KeyPair;
 
 use crate::etcd;
@@ -13,6 +13,7 @@ use crate::eventually::{PATIENCE, within};
 use crate::https;
 use crate::kubeconfig::Access;
 use crate::namespace::Namespace;
+use crate::ports;
 use crate::process::Process;
 use crate::run::Run;
 use crate::tools::{Tool, path};
@@ -108,7 +109,7 @@ impl ControlPlane {
             let server = format!("https://{}:{}", ports.address, ports.secure);
             Ok(authority.ends_with("-----\n").then_some(Access { server, authority }))
         })?;
-        wait_until_ready(&mut apiserver, &access)?;
+        https::until_ready(&mut apiserver, &access)?;
         let kubeconfig = folder.join("admin.kubeconfig");
         access.write(&kubeconfig, &token)?;
         let (folder, name) = (folder.to_owned(), name.to_owned());
@@ -144,7 +145,7 @@ impl ControlPlane {
         };
         command.args(&self.arguments);
         self.apiserver = Process::spawn(run, &format!("{}-apiserver", self.name), command)?;
-        wait_until_ready(&mut self.apiserver, &self.access)
+        https::until_ready(&mut self.apiserver, &self.access)
     }
 
     /// The kubeconfig of a user in `system:masters`.
@@ -194,24 +195,10 @@ impl Ports {
     }
 
     fn free() -> Result<Self> {
-        // All are held until all are known, so that they differ.
-        let listeners = [(); 3].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
-        let mut ports = [0; 3];
-        for (port, listener) in ports.iter_mut().zip(listeners) {
-            *port = listener.context("find a free port")?.local_addr()?.port();
-        }
-        let [secure, etcd, etcd_peer] = ports;
+        let [secure, etcd, etcd_peer] = ports::free()?;
         let bind = Ipv4Addr::LOCALHOST.into();
         Ok(Self { bind, address: bind, secure, etcd, etcd_peer })
     }
-}
-
-fn wait_until_ready(apiserver: &mut Process, access: &Access) -> Result<()> {
-    within(PATIENCE, "the API server to be ready", || {
-        apiserver.check_running()?;
-        Ok(https::get(access, "/readyz").ok().filter(|(status, _)| *status == 200))
-    })?;
-    Ok(())
 }
 
 fn is_port_taken(error: &anyhow::Error) -> bool {

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use anyhow::{Context, Result, ensure};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
 use crate::eventually::{PATIENCE, within};
+use crate::ports;
 use crate::process::Process;
 use crate::run::Run;
 use crate::tools::{Tool, path};
@@ -81,7 +82,9 @@ impl Etcd {
     pub fn start(run: &Run, name: &str, options: Options) -> Result<Self> {
         let folder = run.subfolder(name)?;
         let certificates = options.tls.then(|| Certificates::make(&folder)).transpose()?;
-        let ports = free_ports(options.members)?;
+        let ports = ports::free_sets(options.members)?;
+        let ports = ports.into_iter().map(|[client, peer, health]| Ports { client, peer, health });
+        let ports = ports.collect::<Vec<_>>();
         let cluster = ports.iter().enumerate().map(|(n, p)| format!("m{n}={}", http(p.peer)));
         let cluster = cluster.collect::<Vec<_>>().join(",");
         let mut members = Vec::new();
@@ -214,18 +217,6 @@ fn flags(
 
 fn http(port: u16) -> String {
     format!("http://127.0.0.1:{port}")
-}
-
-fn free_ports(members: usize) -> Result<Vec<Ports>> {
-    // All are held until all are known, so that they differ.
-    let listeners = (0..3 * members)
-        .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
-        .collect::<std::io::Result<Vec<_>>>()
-        .context("find free ports")?;
-    let ports = listeners.iter().map(|listener| Ok(listener.local_addr()?.port()));
-    let ports = ports.collect::<std::io::Result<Vec<u16>>>()?;
-    let (threes, _) = ports.as_chunks::<3>();
-    Ok(threes.iter().map(|&[client, peer, health]| Ports { client, peer, health }).collect())
 }
 
 /// Whether a member has a leader and can work.

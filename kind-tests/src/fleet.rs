@@ -4,9 +4,7 @@
 //! reach the hub; then the hub listens on all addresses, and the operator is told which of them
 //! agents are to use.
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
-use std::process::Command;
 use std::thread;
 
 use anyhow::{Context, Result, anyhow};
@@ -16,7 +14,7 @@ use crate::cluster::Cluster;
 use crate::hub::{self, Hub};
 use crate::image::Image;
 use crate::kubectl::Kubectl;
-use crate::process::Process;
+use crate::operator::{self, Operator};
 use crate::run::Run;
 use crate::tools::Tool;
 
@@ -28,9 +26,6 @@ pub const AGENT_IMAGE: &str = "kcp-agent:dev";
 
 /// The image of sandboxes, as containerd looks for it.
 const SANDBOX_IMAGE: &str = "docker.io/library/pause:dev";
-
-/// The kubeconfig that the server writes for the operator.
-const OPERATOR_KUBECONFIG: &str = "operator.kubeconfig";
 
 /// The programs that a fleet runs.
 #[derive(Clone, Debug)]
@@ -49,12 +44,10 @@ pub struct Programs {
 #[derive(Debug)]
 pub struct Fleet {
     // Fields drop in this order.
-    operator: Process,
+    _operator: Operator,
     hub: Hub,
     clusters: Vec<Cluster>,
-    hub_url: String,
     run: Run,
-    programs: Programs,
 }
 
 // === impl Programs ===
@@ -67,7 +60,7 @@ impl Programs {
     pub fn build(profile: Profile) -> Result<Self> {
         Ok(Self {
             apiserver: hub::program(profile)?,
-            operator: cargo::build("operator", "kcp-operator", profile)?,
+            operator: operator::program(profile)?,
             agent: cargo::build_static("agent", "kcp-agent", profile)?,
             sample: cargo::build_static("sample", "sample", profile)?,
         })
@@ -113,44 +106,25 @@ impl Fleet {
         })?;
         let address = clusters.first().context("a fleet has a cluster")?.host()?;
         let mut options = hub::Options::new(programs.apiserver.clone());
-        // Agents know it by its address, so it comes back at the same one.
-        let port = free_port()?;
-        options.port = port;
         options.arguments = vec![
             "--bind-address=0.0.0.0".to_owned(),
             "--external-hostname=localhost".to_owned(),
             format!("--external-hostname={address}"),
         ];
         let hub = Hub::with(run, "hub", options)?;
-        let hub_url = format!("https://{address}:{port}");
-        let operator = start_operator(run, programs, &hub, &hub_url)?;
-        let (run, programs) = (run.clone(), programs.clone());
-        Ok(Self { operator, hub, clusters, hub_url, run, programs })
+        let arguments = [
+            format!("--hub-url=https://{address}:{}", hub.port()),
+            format!("--hub-ca-file={}", hub.root().join("pki/ca.crt").display()),
+            format!("--agent-image={AGENT_IMAGE}"),
+        ];
+        let arguments = arguments.each_ref().map(String::as_str);
+        let operator = Operator::of(&programs.operator, run, "operator", &hub, &arguments)?;
+        Ok(Self { _operator: operator, hub, clusters, run: run.clone() })
     }
 
     /// The hub.
     pub fn hub(&mut self) -> &mut Hub {
         &mut self.hub
-    }
-
-    /// The hub's address as clusters reach it.
-    pub fn hub_url(&self) -> &str {
-        &self.hub_url
-    }
-
-    /// The operator's process.
-    pub fn operator(&mut self) -> &mut Process {
-        &mut self.operator
-    }
-
-    /// Starts the operator again; ends it first, if it still runs.
-    ///
-    /// # Errors
-    /// When it does not start.
-    pub fn restart_operator(&mut self) -> Result<()> {
-        self.operator.terminate()?;
-        self.operator = start_operator(&self.run, &self.programs, &self.hub, &self.hub_url)?;
-        Ok(())
     }
 
     /// A cluster, by its place among the names that the fleet was started with.
@@ -169,20 +143,4 @@ impl Fleet {
         let kubectl = Kubectl::new(&self.run, Tool::Kubectl, &self.hub.kubeconfig())?;
         Ok(kubectl.server(&self.hub.cluster_url(cluster)))
     }
-}
-
-fn free_port() -> Result<u16> {
-    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).context("find a free port")?;
-    Ok(listener.local_addr()?.port())
-}
-
-fn start_operator(run: &Run, programs: &Programs, hub: &Hub, hub_url: &str) -> Result<Process> {
-    let mut operator = Command::new(&programs.operator);
-    operator.args([
-        format!("--kubeconfig={}", hub.root().join(OPERATOR_KUBECONFIG).display()),
-        format!("--hub-url={hub_url}"),
-        format!("--hub-ca-file={}", hub.root().join("pki/ca.crt").display()),
-        format!("--agent-image={AGENT_IMAGE}"),
-    ]);
-    Process::spawn(run, "operator", operator)
 }

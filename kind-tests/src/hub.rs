@@ -104,12 +104,14 @@ impl Hub {
     ///
     /// # Errors
     /// When it ends, or does not become ready in time.
-    pub fn with(run: &Run, name: &str, options: Options) -> Result<Self> {
+    pub fn with(run: &Run, name: &str, mut options: Options) -> Result<Self> {
         let root = match &options.root {
             Some(root) => root.clone(),
             None => run.subfolder(&format!("{name}-root"))?,
         };
         let (process, url, ready_after) = launch(run, name, &options, &root)?;
+        // Clients know it by its address, so it comes back at the same one.
+        options.port = url.rsplit_once(':').context("a URL with a port")?.1.parse()?;
         Ok(Self {
             process,
             options,
@@ -124,6 +126,11 @@ impl Hub {
     /// Its address, `https://ADDRESS:PORT`.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Its port, which it keeps over restarts.
+    pub fn port(&self) -> u16 {
+        self.options.port
     }
 
     /// The address of a logical cluster; `*` for all.
@@ -249,10 +256,7 @@ fn launch(
     let everywhere = url.starts_with("https://0.0.0.0:") || url.starts_with("https://[::]:");
     let url = if everywhere { access.server.clone() } else { url };
     let access = Access { server: url.clone(), ..access };
-    within(PATIENCE, "the server to be ready", || {
-        process.check_running()?;
-        Ok(https::get(&access, "/readyz").ok().filter(|(status, _)| *status == 200))
-    })?;
+    https::until_ready(&mut process, &access)?;
     Ok((process, url, watch.elapsed()))
 }
 

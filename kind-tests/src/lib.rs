@@ -28,6 +28,7 @@ pub mod kubeconfig;
 pub mod kubectl;
 pub mod namespace;
 pub mod operator;
+pub mod ports;
 pub mod process;
 pub mod progress;
 pub mod provider;

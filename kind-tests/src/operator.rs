@@ -1,6 +1,6 @@
 //! The operator as a process.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -36,12 +36,26 @@ impl Operator {
     /// # Errors
     /// When it does not build or start.
     pub fn start(run: &Run, name: &str, hub: &Hub, arguments: &[&str]) -> Result<Self> {
-        let mut command = Command::new(program()?);
+        let loopback = ["--allow-outbound=127.0.0.0/8"];
+        Self::of(&program_to_test()?, run, name, hub, &[&loopback[..], arguments].concat())
+    }
+
+    /// Starts an operator by its program.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub fn of(
+        program: &Path,
+        run: &Run,
+        name: &str,
+        hub: &Hub,
+        arguments: &[&str],
+    ) -> Result<Self> {
+        let mut command = Command::new(program);
         command
             .arg("--kubeconfig")
             .arg(hub.root().join(KUBECONFIG))
             .arg("--listen=127.0.0.1:0")
-            .arg("--allow-outbound=127.0.0.0/8")
             .args(arguments);
         Ok(Self { process: Process::spawn(run, name, command)? })
     }
@@ -64,15 +78,20 @@ impl Operator {
     }
 }
 
-/// The operator's program: the one that `KCP_OPERATOR` names, else as cargo builds it, once.
+/// The operator's program: the one that `KCP_OPERATOR` names, else as cargo builds it.
 ///
 /// # Errors
 /// When it does not build.
-pub fn program() -> Result<PathBuf> {
-    static PROGRAM_BUILT: OnceLock<std::result::Result<PathBuf, String>> = OnceLock::new();
-    let program = PROGRAM_BUILT.get_or_init(|| match std::env::var_os(PROGRAM_VARIABLE) {
+pub fn program(profile: Profile) -> Result<PathBuf> {
+    match std::env::var_os(PROGRAM_VARIABLE) {
         Some(program) => Ok(PathBuf::from(program)),
-        None => cargo::build(PACKAGE, PROGRAM, Profile::Dev).map_err(|error| format!("{error:#}")),
-    });
+        None => cargo::build(PACKAGE, PROGRAM, profile),
+    }
+}
+
+/// The program that tests start, looked for once.
+fn program_to_test() -> Result<PathBuf> {
+    static PROGRAM: OnceLock<std::result::Result<PathBuf, String>> = OnceLock::new();
+    let program = PROGRAM.get_or_init(|| program(Profile::Dev).map_err(|e| format!("{e:#}")));
     program.clone().map_err(anyhow::Error::msg)
 }

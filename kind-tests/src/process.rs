@@ -139,6 +139,12 @@ impl Drop for Process {
     }
 }
 
+/// Whether there is a program of this name on the `PATH`.
+pub fn is_on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
 /// The last `lines` lines of a file; empty when there is none.
 pub(crate) fn tail(file: &Path, lines: usize) -> String {
     let bytes = fs::read(file).unwrap_or_default();

@@ -2,9 +2,7 @@
 
 use anyhow::{Result, bail};
 
-use std::path::Path;
-
-use crate::cluster::{NETWORK_PLUGINS, NODE_PROGRAMS};
+use crate::cluster::missing_packages;
 use crate::progress::say;
 use crate::run::Run;
 use crate::tools::{Tool, ensure};
@@ -69,16 +67,9 @@ impl Need {
             }
             Self::Namespaces => Ok(()),
             Self::Node => {
-                let has = |program: &str| {
-                    let path = std::env::var_os("PATH").unwrap_or_default();
-                    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
-                };
-                let missing = NODE_PROGRAMS.iter().find(|(program, _)| !has(program));
-                if let Some((program, _)) = missing {
-                    bail!("the program `{program}` is missing; `cargo xtask setup` installs it")
-                }
-                if !Path::new(NETWORK_PLUGINS).is_dir() {
-                    bail!("{NETWORK_PLUGINS} is missing; `cargo xtask setup` installs it")
+                let missing = missing_packages();
+                if !missing.is_empty() {
+                    bail!("{} is missing; `cargo xtask setup` installs it", missing.join(", "))
                 }
                 Ok(())
             }

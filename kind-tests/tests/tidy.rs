@@ -137,11 +137,9 @@ fn metric_names_stand_in_one_place() {
                 && quoted
                     .bytes()
                     .all(|b| b.is_ascii_lowercase() || b == b'_' || b.is_ascii_digit());
-            // Benchmarks and tests read metrics from outside, as Prometheus does.
-            let bench = path.components().any(|part| part.as_os_str() == "bench");
             let tests = path.components().any(|part| part.as_os_str() == "tests")
                 || path.ends_with("tests.rs");
-            if is_name && !tests && !bench {
+            if is_name && !tests {
                 places.entry(quoted.to_owned()).or_default().insert(path.clone());
             }
         }

@@ -5,10 +5,12 @@
 //! each name stands here once, and whatever is put together of parts is taken apart here, too.
 
 mod agent;
+mod metrics;
 mod names;
 mod types;
 
 pub use agent::{AGENT_PREFIX, AGENT_SIGNER, AGENTS, AgentUri, agent_name};
+pub use metrics::{SYNC_OBJECTS, SYNC_REQUESTS, SYNC_WRITES};
 pub use names::{
     LONGEST_GLOBAL_NAME, LONGEST_NAME, finalizer, global_name, parse_global_name, state_label,
     target_of_finalizer, target_of_state_label,

@@ -76,10 +76,6 @@ impl Node {
         Ok(Self { proxy, kubelet, containerd, folder, link })
     }
 
-    pub(super) fn load(&self, image: &Path) -> Result<()> {
-        load(&self.link.join("containerd.sock"), image)
-    }
-
     pub(super) fn check_running(&mut self) -> Result<()> {
         self.containerd.check_running()?;
         self.kubelet.check_running()?;

@@ -1,14 +1,12 @@
 //! A physical cluster joins and leaves, by kubectl: a real control plane, our hub and our operator as
 //! processes. No node runs the agent here.
 
-use std::net::TcpListener;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use kind_tests::cargo::Profile;
 use kind_tests::control_plane::{ControlPlane, Options};
 use kind_tests::scenario::Need;
-use kind_tests::{Hub, Kubectl, Operator, Run, Tool, eventually, hub, scenario};
+use kind_tests::{Hub, Kubectl, Operator, Run, Tool, eventually, scenario};
 
 use crate::support::{check_contains, json};
 
@@ -30,10 +28,7 @@ fn with_sides(
 ) {
     scenario(name, &NEEDS, |run| {
         let mut plane = ControlPlane::start(run, "east", Options::default())?;
-        // One that it keeps over a restart.
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let program = hub::program(Profile::Dev)?;
-        let mut hub = Hub::with(run, "hub", hub::Options { port, ..hub::Options::new(program) })?;
+        let mut hub = Hub::start(run, "hub")?;
         let mut operator = Operator::start(run, "operator", &hub, &FLAGS)?;
         let root = Kubectl::new(run, Tool::Kubectl, &hub.kubeconfig())?;
         let sides = Sides {

@@ -6,22 +6,11 @@ mod tour;
 
 use anyhow::Result;
 use kind_tests::fleet::Programs;
-use kind_tests::{Fleet, Kubectl, Provider, Run, Tool, cargo};
+use kind_tests::{Fleet, Kubectl, Provider, Run, Tool, cargo, cluster};
 
 use crate::setup;
 use crate::steps::step;
 use crate::{DemoArguments, interrupt};
-
-/// What the demo needs beside our programs.
-const TOOLS: [Tool; 7] = [
-    Tool::Etcd,
-    Tool::KubeApiserver,
-    Tool::KubeControllerManager,
-    Tool::KubeScheduler,
-    Tool::Kubelet,
-    Tool::KubeProxy,
-    Tool::Kubectl,
-];
 
 /// Starts everything, shows the job, and leaves it running, unless told to check only.
 pub(crate) fn run(arguments: &DemoArguments) -> Result<()> {
@@ -30,7 +19,7 @@ pub(crate) fn run(arguments: &DemoArguments) -> Result<()> {
         "the provider `kind` is not supported yet: use `native`"
     );
     setup::install_packages()?;
-    setup::build(&TOOLS)?;
+    setup::build(&cluster::tools())?;
     let profile = if arguments.dev { cargo::Profile::Dev } else { cargo::Profile::Release };
     let programs = step("build the programs", || Programs::build(profile))?;
     in_a_run(&programs, arguments.check)

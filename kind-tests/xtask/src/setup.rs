@@ -1,10 +1,10 @@
 //! What has to be on the machine, and getting it there.
 
-use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Result, bail};
-use kind_tests::cluster::{NETWORK_PLUGINS, NODE_PROGRAMS};
+use kind_tests::cluster;
+use kind_tests::process::is_on_path;
 use kind_tests::progress::say;
 use kind_tests::tools::{self, Tool};
 
@@ -22,9 +22,6 @@ const WANTED: [Wanted; 3] = [
     Wanted { program: "git", package: "git" },
     Wanted { program: "ip", package: "iproute2" },
 ];
-
-/// The package of [`NETWORK_PLUGINS`].
-const PLUGINS_PACKAGE: &str = "containernetworking-plugins";
 
 /// Installs and builds whatever is missing.
 pub(crate) fn run(all: bool) -> Result<()> {
@@ -45,16 +42,12 @@ pub(crate) fn install_packages() -> Result<()> {
     if !is_on_path("go") {
         bail!("Go is missing: install Go 1.26 and put `go` on the PATH");
     }
-    let node = NODE_PROGRAMS.map(|(program, package)| Wanted { program, package });
     let mut missing: Vec<&str> = WANTED
         .iter()
-        .chain(&node)
         .filter(|wanted| !is_on_path(wanted.program))
         .flat_map(|wanted| wanted.package.split(' '))
         .collect();
-    if !Path::new(NETWORK_PLUGINS).is_dir() {
-        missing.push(PLUGINS_PACKAGE);
-    }
+    missing.extend(cluster::missing_packages());
     if missing.is_empty() {
         return Ok(());
     }
@@ -69,13 +62,4 @@ pub(crate) fn install_packages() -> Result<()> {
     };
     execute(apt().arg("update"))?;
     execute(apt().args(["install", "--yes", "--no-install-recommends"]).args(missing))
-}
-
-fn is_on_path(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| is_file(&folder.join(program)))
-}
-
-fn is_file(path: &Path) -> bool {
-    path.metadata().is_ok_and(|metadata| metadata.is_file())
 }

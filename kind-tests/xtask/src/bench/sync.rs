@@ -10,12 +10,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use kind_tests::clock::Stopwatch;
 use kind_tests::hub::{self, Hub};
-use kind_tests::{ControlPlane, Process, Run, Tool, cargo, control_plane};
+use kind_tests::{ControlPlane, Process, Run, Tool, cargo, control_plane, ports};
 
 use crate::setup;
 use crate::steps::step;
 
-use self::pages::{Pages, free_port};
+use self::pages::Pages;
 use super::figures::megabytes;
 
 /// Which API stands for the physical cluster's.
@@ -52,16 +52,12 @@ pub(crate) fn sync(physical: Physical, load: Load) -> Result<()> {
     let program = step("build the server", || hub::program(cargo::Profile::Release))?;
     let agent =
         step("build the agent", || cargo::build("agent", "kcp-agent", cargo::Profile::Release))?;
+    let load_program = step("build the load", || {
+        cargo::build_example("agent", "sync_load", cargo::Profile::Release)
+    })?;
+    let programs = Programs { agent, load: load_program };
     let run = Run::open("bench-sync")?;
     let mut hub = Hub::with(&run, "hub", hub::Options::new(program.clone()))?;
-    let loads = step("build the load", || {
-        let mut cargo = cargo::command();
-        cargo.args(["build", "--release", "--package", "agent", "--example", "sync_load"]);
-        ensure!(cargo.status()?.success(), "the load does not build");
-        // Beside the agent's own program.
-        Ok(agent.with_file_name("examples").join("sync_load"))
-    })?;
-    let programs = Programs { agent, load: loads };
     match physical {
         Physical::StandIn => {
             let mut other = Hub::with(&run, "physical", hub::Options::new(program))?;
@@ -116,13 +112,13 @@ fn measure(
         Ok(String::from_utf8(output.stdout)?.trim().to_owned())
     };
     step("define a type on both sides", || part("define"))?;
-    let (port, listen) = free_port()?;
+    let [port] = ports::free()?;
     let mut command = Command::new(&programs.agent);
     command
         .arg(format!("--from-kubeconfig={}", from.display()))
         .arg(format!("--to-kubeconfig={}", to.display()))
         .args(["--sync-target=bench", "--cluster=root", "--resource=things.bench.io"])
-        .arg(format!("--listen={listen}"));
+        .arg(format!("--listen=127.0.0.1:{port}"));
     let agent = Process::spawn(run, "agent", command)?;
     let cpu = || agent.id().cpu();
     let hub = hub.process();

@@ -1,20 +1,15 @@
 //! The agent's own pages, as the benchmark reads them.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::TcpStream;
 
 use anyhow::{Result, ensure};
+use contract::{SYNC_OBJECTS, SYNC_REQUESTS, SYNC_WRITES};
 use kind_tests::eventually;
 
 /// The agent's own pages.
 pub(super) struct Pages {
     port: u16,
-}
-
-/// A port that was free a moment ago, and the address of it.
-pub(super) fn free_port() -> Result<(u16, SocketAddr)> {
-    let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-    Ok((address.port(), address))
 }
 
 // === impl Pages ===
@@ -28,10 +23,10 @@ impl Pages {
     pub(super) fn settle(&self) -> Result<()> {
         let mut last = f64::NAN;
         eventually("the agent to have nothing to do", || {
-            let now = self.sum("kcp_sync_requests_total")?;
+            let now = self.sum(SYNC_REQUESTS)?;
             let calm = (now - last).abs() < f64::EPSILON;
             last = now;
-            let pending = self.sum("kcp_sync_objects{state=\"pending\"}")?;
+            let pending = self.sum(&format!("{SYNC_OBJECTS}{{state=\"pending\"}}"))?;
             ensure!(calm && pending < 1.0, "{pending} objects wait");
             Ok(())
         })
@@ -39,17 +34,17 @@ impl Pages {
 
     /// Writes so far, on both sides.
     pub(super) fn writes(&self) -> Result<f64> {
-        self.sum("kcp_sync_writes_total")
+        self.sum(SYNC_WRITES)
     }
 
     /// Requests of the engine so far.
     pub(super) fn requests(&self) -> Result<f64> {
-        self.sum("kcp_sync_requests_total")
+        self.sum(SYNC_REQUESTS)
     }
 
     /// Copies that were applied so far.
     pub(super) fn applies(&self) -> Result<f64> {
-        self.sum("kcp_sync_requests_total{kind=\"apply\",outcome=\"ok\"}")
+        self.sum(&format!("{SYNC_REQUESTS}{{kind=\"apply\",outcome=\"ok\"}}"))
     }
 
     /// The sum of all series that begin so.
