@@ -19,6 +19,8 @@ mod types;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use runtime::Tasks;
 use store::Urgency;
@@ -49,27 +51,21 @@ pub(crate) fn spawn(
     settings: &Settings,
     tasks: &Tasks,
 ) {
+    let start = |name: &'static str, controller: BoxFuture<'static, ()>| {
+        drop(tasks.spawn(info_span!("controller", name), controller));
+    };
     let stop = tasks.cancellation();
-    let deletion = content::run(registry.clone(), stop.clone());
-    drop(tasks.spawn(info_span!("content"), deletion));
-    let types = types::run(registry.clone(), stop.clone());
-    drop(tasks.spawn(info_span!("types"), types));
-    let garbage = garbage::run(registry.clone(), stop.clone());
-    drop(tasks.spawn(info_span!("garbage"), garbage));
-    let policies = policies::run(registry.clone(), stop.clone());
-    drop(tasks.spawn(info_span!("policies"), policies));
-    let aggregation = aggregation::run(registry.clone(), stop.clone());
-    drop(tasks.spawn(info_span!("aggregation"), aggregation));
-    let expiry = expiry::run(registry.clone(), settings.event_ttl, stop.clone());
-    drop(tasks.spawn(info_span!("expiry"), expiry));
-    let quota = quota::run(registry.clone(), stop.clone());
-    drop(tasks.spawn(info_span!("quota"), quota));
+    start("content", content::run(registry.clone(), stop.clone()).boxed());
+    start("types", types::run(registry.clone(), stop.clone()).boxed());
+    start("garbage", garbage::run(registry.clone(), stop.clone()).boxed());
+    start("policies", policies::run(registry.clone(), stop.clone()).boxed());
+    start("aggregation", aggregation::run(registry.clone(), stop.clone()).boxed());
+    start("expiry", expiry::run(registry.clone(), settings.event_ttl, stop.clone()).boxed());
+    start("quota", quota::run(registry.clone(), stop.clone()).boxed());
     let certificates = certificates::run(registry.clone(), issuer.clone(), stop.clone());
-    drop(tasks.spawn(info_span!("certificates"), certificates));
-    let defaults = defaults::run(registry.clone(), stop.clone());
-    drop(tasks.spawn(info_span!("defaults"), defaults));
-    let tokens = tokens::run(registry.clone(), stop.clone());
-    drop(tasks.spawn(info_span!("tokens"), tokens));
+    start("certificates", certificates.boxed());
+    start("defaults", defaults::run(registry.clone(), stop.clone()).boxed());
+    start("tokens", tokens::run(registry.clone(), stop.clone()).boxed());
 }
 
 /// The context of a request that a controller makes.

@@ -60,19 +60,7 @@ impl Cache {
             let after = self.revision();
             match self.follow(after).await {
                 Ok(()) => warn!(%after, "the store's watch ended without an error"),
-                Err(error @ ReadError::Lagged) => debug!(%after, %error, "resuming"),
-                Err(ReadError::Compacted { oldest }) => {
-                    error!(%after, %oldest, "the cache fell behind the store's history, reloading");
-                    self.reload().await;
-                }
-                Err(ReadError::Corrupt(what)) => {
-                    error!(%after, what, "the store's watch cannot be relied on, reloading");
-                    self.reload().await;
-                }
-                Err(error) => {
-                    let error = &error as &dyn std::error::Error;
-                    warn!(%after, error, "the store cannot be watched");
-                }
+                Err(error) => self.resume(after, &error).await,
             }
             if self.revision() > after {
                 pause = Duration::ZERO;
@@ -82,6 +70,15 @@ impl Cache {
                 tokio::time::sleep(pause).await;
             }
             pause = (pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
+        }
+    }
+
+    /// Tells why a watch from `after` has ended, and loads anew what the next could not make up for.
+    async fn resume(&self, after: Revision, error: &ReadError) {
+        let is_lost = matches!(error, ReadError::Compacted { .. } | ReadError::Corrupt(_));
+        tell(after, error, is_lost);
+        if is_lost {
+            self.reload().await;
         }
     }
 
@@ -157,6 +154,16 @@ impl Cache {
             }
             Err(error) => error!(%error, "the store cannot be read"),
         }
+    }
+}
+
+/// Says why a watch has ended; `is_lost` if the next cannot make up for it.
+fn tell(after: Revision, error: &ReadError, is_lost: bool) {
+    let cause = error as &dyn std::error::Error;
+    match error {
+        ReadError::Lagged => debug!(%after, cause, "resuming"),
+        _ if is_lost => error!(%after, cause, "the store's watch cannot be resumed, reloading"),
+        _ => warn!(%after, cause, "the store cannot be watched"),
     }
 }
 
