@@ -88,17 +88,23 @@ pub fn elsewhere() -> Result<Vec<Elsewhere>> {
     serde_saphyr::from_str(list).context("specs/extra-elsewhere.yaml")
 }
 
-/// Runs exactly the named specs against the server of `kubeconfig`, and returns what ran.
+/// Runs exactly the named specs against the server of `kubeconfig`, and returns what ran. `name` is
+/// that of the suite's folder and log: several may run at a time.
 ///
 /// # Errors
 /// When the suite cannot run, or says nothing about one of the specs. Failed specs are no error:
 /// see [`check_passed`].
-pub fn run(run: &Run, kubeconfig: &Path, names: &BTreeSet<String>) -> Result<Vec<Spec>> {
-    let report = run.folder().join("conformance.json");
+pub fn run(
+    run: &Run,
+    name: &str,
+    kubeconfig: &Path,
+    names: &BTreeSet<String>,
+) -> Result<Vec<Spec>> {
+    let report = run.folder().join(format!("{name}.json"));
     let mut suite = Command::new(tools::path(Tool::E2eTest)?);
     let alternatives: Vec<String> = names.iter().map(|name| escape(name)).collect();
     suite
-        .current_dir(run.subfolder("conformance")?)
+        .current_dir(run.subfolder(name)?)
         .arg(format!("--kubeconfig={}", kubeconfig.display()))
         .arg(format!("--kubectl-path={}", tools::path(Tool::Kubectl)?.display()))
         .arg(format!("--ginkgo.focus=({})$", alternatives.join("|")))
@@ -108,7 +114,7 @@ pub fn run(run: &Run, kubeconfig: &Path, names: &BTreeSet<String>) -> Result<Vec
         .args(["--provider=skeleton", "--num-nodes=1", "--allowed-not-ready-nodes=-1"])
         .args(["--minStartupPods=-1", "--e2e-verify-service-account=false"])
         .args(["--dump-logs-on-failure=false", "--disable-log-dump", "--delete-namespace=true"]);
-    let mut suite = Process::spawn(run, "conformance", suite)?;
+    let mut suite = Process::spawn(run, name, suite)?;
     let status = within(LONGEST, "the conformance suite", || suite.exited())?;
     let specs = read_report(&report).with_context(|| format!("the suite ended with {status}"))?;
     // The suite lists every spec that it knows; those that were not asked for are skipped.

@@ -19,7 +19,7 @@ use crate::control_plane::{ControlPlane, Options};
 use crate::eventually::within;
 use crate::hub::{self, Hub};
 use crate::imported::import_types;
-use crate::process::Process;
+use crate::process::{Process, tail};
 use crate::run::{Run, cache_folder};
 use crate::tools::{self, Tool};
 
@@ -76,6 +76,32 @@ impl Assets {
         Ok(Self { run: run.clone(), folder, template: hub.root().to_owned() })
     }
 
+    /// Runs a program that starts an API server for itself, and fails unless it ends well.
+    ///
+    /// # Errors
+    /// As said, with the end of its log.
+    pub fn run_program(&self, tool: Tool) -> Result<()> {
+        let name = tool.program();
+        let command = self.command(&tools::path(tool)?, name)?;
+        let mut program = Process::spawn(&self.run, name, command)?;
+        let status = within(LONGEST, name, || program.exited())?;
+        ensure!(status.success(), "{name} ended with {status}:\n{}", tail(program.log(), 20));
+        Ok(())
+    }
+
+    /// A program that looks for API servers here.
+    fn command(&self, program: &Path, name: &str) -> Result<Command> {
+        let mut command = Command::new(program);
+        command
+            .env("KUBEBUILDER_ASSETS", &self.folder)
+            .env("KUBEBUILDER_CONTROLPLANE_START_TIMEOUT", "60s")
+            .env("KCP_APISERVER", hub::program(Profile::Dev)?)
+            .env("KCP_TEMPLATE", &self.template)
+            // Where the servers' folders are.
+            .env("TMPDIR", self.run.subfolder(&format!("{name}-servers"))?);
+        Ok(command)
+    }
+
     /// Runs a suite and returns its specs.
     ///
     /// # Errors
@@ -84,17 +110,11 @@ impl Assets {
         let name = package.replace('/', "-");
         let program = build(package, &name)?;
         let report = self.run.folder().join(format!("{name}.json"));
-        let mut suite = Command::new(program);
+        let mut suite = self.command(&program, &name)?;
         suite
             .current_dir(source_folder()?.join("pkg").join(package))
             .arg(format!("-ginkgo.json-report={}", report.display()))
-            .args(["-ginkgo.no-color", "-ginkgo.timeout=14m"])
-            .env("KUBEBUILDER_ASSETS", &self.folder)
-            .env("KUBEBUILDER_CONTROLPLANE_START_TIMEOUT", "60s")
-            .env("KCP_APISERVER", hub::program(Profile::Dev)?)
-            .env("KCP_TEMPLATE", &self.template)
-            // Where the servers' folders are.
-            .env("TMPDIR", self.run.subfolder(&format!("{name}-servers"))?);
+            .args(["-ginkgo.no-color", "-ginkgo.timeout=14m"]);
         let mut suite = Process::spawn(&self.run, &name, suite)?;
         let status = within(LONGEST, &name, || suite.exited())?;
         read_report(&report).with_context(|| format!("the suite {package} ended with {status}"))

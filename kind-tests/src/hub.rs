@@ -143,6 +143,17 @@ impl Hub {
         self.root.join(KUBECONFIG)
     }
 
+    /// The administrator's kubeconfig for one logical cluster, which is all that it knows of.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn kubeconfig_of(&self, cluster: &str) -> Result<PathBuf> {
+        let text = fs::read_to_string(self.kubeconfig())?;
+        let file = self.root.join(format!("{cluster}.kubeconfig"));
+        fs::write(&file, text.replace("/clusters/root", &format!("/clusters/{cluster}")))?;
+        Ok(file)
+    }
+
     /// Its root directory.
     pub fn root(&self) -> &Path {
         &self.root

@@ -8,6 +8,7 @@
 //!
 //! Nothing here knows what our server does: it is a black box behind its flags and its port.
 
+pub mod agent;
 pub mod balancer;
 pub mod cargo;
 pub mod client;
@@ -36,6 +37,7 @@ pub mod run;
 pub mod scenario;
 pub mod tools;
 
+pub use agent::Agent;
 pub use balancer::Balancer;
 pub use cluster::Cluster;
 pub use control_plane::ControlPlane;

@@ -46,13 +46,15 @@ pub enum Tool {
     Helm4,
     /// Our load generator.
     Loadgen,
+    /// A controller of ours, made with controller-runtime, that starts an API server for itself.
+    Controller,
 }
 
 // === impl Tool ===
 
 impl Tool {
     /// Every program there is.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Etcd,
         Self::Kubectl,
         Self::KubeApiserver,
@@ -66,10 +68,11 @@ impl Tool {
         Self::Kwok,
         Self::Helm3,
         Self::Helm4,
+        Self::Controller,
     ];
 
     /// What the committed tests use.
-    pub const FOR_TESTS: [Self; 11] = [
+    pub const FOR_TESTS: [Self; 12] = [
         Self::Etcd,
         Self::Kubectl,
         Self::KubeApiserver,
@@ -81,6 +84,7 @@ impl Tool {
         Self::KubectlOlder,
         Self::Helm3,
         Self::Helm4,
+        Self::Controller,
     ];
 
     /// The name of its file.

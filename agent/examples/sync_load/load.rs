@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::Load;
 use crate::side::{Side, THINGS};
+use crate::{Load, fleet};
 
 /// How long everything may take to get through.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -26,13 +26,17 @@ const MERGE: &str = "application/merge-patch+json";
 /// Creates the objects, marked as the operator does.
 pub(crate) async fn create(side: &Side, load: Load) -> Result<()> {
     spread(load.workers, load.objects, async |n| {
+        let target = match load.agents {
+            Some(agents) => fleet::target(n % agents.max(1)),
+            None => "bench".to_owned(),
+        };
         let object = json!({
             "apiVersion": "bench.io/v1",
             "kind": "Thing",
             "metadata": {
                 "name": format!("thing-{n}"),
-                "labels": {"sync.workloads.kcp.io/root.bench": "Sync"},
-                "finalizers": ["workloads.kcp.io/root.bench"],
+                "labels": {format!("sync.workloads.kcp.io/root.{target}"): "Sync"},
+                "finalizers": [format!("workloads.kcp.io/root.{target}")],
             },
             "spec": {"n": 0, "template": "x".repeat(800)},
         });
@@ -81,7 +85,11 @@ pub(crate) async fn propagate(
         ticks.tick().await;
         let subresource = if field == "status" { "/status" } else { "" };
         let name = n % load.objects.max(1);
-        let path = format!("{}{THINGS}/thing-{name}{subresource}", from.base);
+        let base = match (load.agents, from.base) {
+            (Some(agents), "/clusters/*") => fleet::base(name % agents.max(1)),
+            _ => from.base.to_owned(),
+        };
+        let path = format!("{base}{THINGS}/thing-{name}{subresource}");
         let (from, sent) = (from.clone(), sent.clone());
         running.spawn(async move {
             let body = json!({field: {"n": n}}).to_string();

@@ -1,7 +1,11 @@
-//! Load on an agent, for `cargo xtask bench sync`: changes on one side, and when they are seen on the
-//! other. One part at a time; what was measured is printed.
+//! Load on agents, for `cargo xtask bench sync` and `cargo xtask bench agents`: changes on one side,
+//! and when they are seen on the other. One part at a time; what was measured is printed.
+//!
+//! One agent is run by hand, between the hub and a server. Of several each has a SyncTarget, and a
+//! logical cluster of the other server for its physical cluster.
 #![allow(clippy::print_stdout, reason = "figures are what is asked for")]
 
+mod fleet;
 mod load;
 mod side;
 
@@ -36,12 +40,20 @@ struct Args {
     /// Writers at a time.
     #[arg(long, default_value_t = 16)]
     workers: usize,
+    /// Agents, if there are several.
+    #[arg(long)]
+    agents: Option<usize>,
+    /// Where the files are put that several agents are started with.
+    #[arg(long, requires = "agents")]
+    folder: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// Define the type on both sides, and the SyncTarget.
+    /// Define the type on both sides, and the SyncTargets.
     Define,
+    /// Wait until all SyncTargets are ready.
+    Ready,
     /// Create the objects, and wait until all are on the other side.
     Create,
     /// Change objects in the hub at a steady rate.
@@ -59,20 +71,27 @@ struct Load {
     rate: u32,
     seconds: u64,
     workers: usize,
+    agents: Option<usize>,
 }
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let Args { part, from, to, objects, rate, seconds, workers } = Args::parse();
+    let Args { part, from, to, objects, rate, seconds, workers, agents, folder } = Args::parse();
     let upstream = Side::open(&from, "/clusters/root")?;
-    let downstream = Side::open(&to, "")?;
-    let load = Load { objects, rate, seconds, workers };
+    let downstream = Side::open(&to, if agents.is_some() { "/clusters/*" } else { "" })?;
+    let load = Load { objects, rate, seconds, workers, agents };
     match part {
-        Part::Define => {
-            upstream.define().await?;
-            upstream.make_target().await?;
-            downstream.define().await
-        }
+        Part::Define => match (agents, folder) {
+            (Some(agents), Some(folder)) => {
+                fleet::define(&upstream, &downstream, &to, agents, &folder).await
+            }
+            _ => {
+                upstream.define().await?;
+                upstream.make_target().await?;
+                downstream.define().await
+            }
+        },
+        Part::Ready => fleet::until_ready(&upstream, agents.unwrap_or(1)).await,
         Part::Create => {
             load::create(&upstream, load).await?;
             load::until_all(&downstream, objects).await

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 pub(crate) const THINGS: &str = "/apis/bench.io/v1/namespaces/default/things";
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-const TARGETS: &str = "/apis/workload.kcp.io/v1alpha1/synctargets";
+pub(crate) const TARGETS: &str = "/apis/workload.kcp.io/v1alpha1/synctargets";
 
 /// The CRD of SyncTargets, as it is committed.
 const SYNC_TARGETS: &str = include_str!("../../../crds/synctargets.workload.kcp.io.yaml");
@@ -38,6 +38,12 @@ impl Side {
 
     /// A type with a status.
     pub(crate) async fn define(&self) -> Result<()> {
+        self.define_in(self.base).await?;
+        self.until_served(self.base, THINGS).await
+    }
+
+    /// A type with a status, in one logical cluster.
+    pub(crate) async fn define_in(&self, base: &str) -> Result<()> {
         let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
         let definition = json!({
             "apiVersion": "apiextensions.k8s.io/v1",
@@ -56,9 +62,8 @@ impl Side {
                 }],
             },
         });
-        let definitions = format!("{}{DEFINITIONS}", self.base);
-        self.send(Method::POST, &definitions, JSON, definition.to_string()).await?;
-        self.until_served(THINGS).await
+        let definitions = format!("{base}{DEFINITIONS}");
+        self.send(Method::POST, &definitions, JSON, definition.to_string()).await.map(drop)
     }
 
     /// The SyncTarget `bench`, and its type.
@@ -68,7 +73,7 @@ impl Side {
             let yaml = "application/yaml";
             self.send(Method::POST, &path, yaml, definition.to_owned()).await?;
         }
-        self.until_served(TARGETS).await?;
+        self.until_served(self.base, TARGETS).await?;
         let target = json!({
             "apiVersion": "workload.kcp.io/v1alpha1", "kind": "SyncTarget",
             "metadata": {"name": "bench"}, "spec": {},
@@ -77,8 +82,8 @@ impl Side {
         self.send(Method::POST, &path, JSON, target.to_string()).await.map(drop)
     }
 
-    async fn until_served(&self, path: &str) -> Result<()> {
-        let path = format!("{}{path}", self.base);
+    pub(crate) async fn until_served(&self, base: &str, path: &str) -> Result<()> {
+        let path = format!("{base}{path}");
         for _ in 0..1000 {
             if self.link.ask(Ask::get(&path)).await?.status.is_success() {
                 return Ok(());

@@ -90,6 +90,13 @@ impl Recipe {
                 "helm.sh/helm/v4",
                 Stamp::Variable("helm.sh/helm/v4/internal/version.version"),
             ),
+            Tool::Controller => Self::plain(
+                "controller",
+                "tools/controller",
+                ".",
+                "sigs.k8s.io/controller-runtime",
+                Stamp::None,
+            ),
             Tool::Loadgen => Self {
                 program: "loadgen",
                 folder: "loadgen",

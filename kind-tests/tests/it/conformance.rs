@@ -1,8 +1,9 @@
 //! The Kubernetes conformance suite's own specs, by name.
 
 use std::path::Path;
+use std::thread;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, anyhow, ensure};
 use kind_tests::conformance::{Elsewhere, check_passed, elsewhere, list, run as run_suite};
 use kind_tests::progress::say;
 use kind_tests::scenario::Need;
@@ -10,50 +11,38 @@ use kind_tests::{ControlPlane, Hub, Run, Tool, control_plane, scenario};
 
 const NEEDS: [Need; 2] = [Need::Tool(Tool::E2eTest), Need::Tool(Tool::Kubectl)];
 
-/// The specs that our server passes, of those that need nothing but an API server: kinds of its own.
+/// The specs of conformance that need nothing but an API server.
+const ALL: &str = "conformance-api-only.txt";
+
+/// Those of them about kinds that every API server has.
 const FIRST_PART: &str = "api-server-first-part.txt";
-
-/// Those about custom types.
-const TYPES: &str = "api-server-types.txt";
-
-/// Those about what controllers do elsewhere: quotas, and what every namespace has.
-const HOUSEKEEPING: &str = "api-server-housekeeping.txt";
 
 /// Specs outside of conformance.
 const EXTRA: &str = "conformance-extra.txt";
 
-fn all_pass(run: &Run, kubeconfig: &Path, specs: &str, count: usize) -> Result<()> {
+fn all_pass(run: &Run, name: &str, kubeconfig: &Path, specs: &str, count: usize) -> Result<()> {
     let names = list(specs)?;
-    let ran = run_suite(run, kubeconfig, &names)?;
+    let ran = run_suite(run, name, kubeconfig, &names)?;
     check_passed(&ran)?;
     ensure!(ran.len() == count, "{} specs ran, not {count}", ran.len());
     say(format!("{count} conformance specs passed"));
     Ok(())
 }
 
+/// Two clients that know nothing of each other, and take a logical cluster each for a whole one.
 #[test]
-fn our_server_passes_the_first_part() {
-    scenario("our_server_passes_the_first_part", &NEEDS, |run| {
+fn our_server_passes_conformance_in_two_logical_clusters_at_once() {
+    scenario("our_server_passes_conformance", &NEEDS, |run| {
         let mut hub = Hub::start(run, "hub")?;
-        all_pass(run, &hub.kubeconfig(), FIRST_PART, 39)?;
-        hub.terminate()
-    });
-}
-
-#[test]
-fn our_server_passes_what_is_about_types() {
-    scenario("our_server_passes_what_is_about_types", &NEEDS, |run| {
-        let mut hub = Hub::start(run, "hub")?;
-        all_pass(run, &hub.kubeconfig(), TYPES, 22)?;
-        hub.terminate()
-    });
-}
-
-#[test]
-fn our_server_passes_what_is_about_housekeeping() {
-    scenario("our_server_passes_what_is_about_housekeeping", &NEEDS, |run| {
-        let mut hub = Hub::start(run, "hub")?;
-        all_pass(run, &hub.kubeconfig(), HOUSEKEEPING, 7)?;
+        thread::scope(|scope| {
+            let suites = ["a", "b"].map(|cluster| {
+                let kubeconfig = hub.kubeconfig_of(cluster);
+                scope.spawn(move || all_pass(run, cluster, &kubeconfig?, ALL, 68))
+            });
+            suites
+                .into_iter()
+                .try_for_each(|suite| suite.join().map_err(|_| anyhow!("a suite panicked"))?)
+        })?;
         hub.terminate()
     });
 }
@@ -67,7 +56,7 @@ fn our_server_passes_what_is_beyond_conformance() {
             ensure!(!reason.is_empty(), "{spec} has no reason");
         }
         let mut hub = Hub::start(run, "hub")?;
-        let ran = run_suite(run, &hub.kubeconfig(), &names)?;
+        let ran = run_suite(run, "conformance", &hub.kubeconfig(), &names)?;
         check_passed(&ran)?;
         ensure!(ran.len() == names.len(), "{} specs ran, not {}", ran.len(), names.len());
         say(format!("{} specs outside of conformance passed", ran.len()));
@@ -82,7 +71,7 @@ fn a_real_kube_apiserver_passes_the_first_part() {
     needs.extend([Tool::Etcd, Tool::KubeApiserver].map(Need::Tool));
     scenario("a_real_kube_apiserver_passes_the_first_part", &needs, |run| {
         let plane = ControlPlane::start(run, "plane", control_plane::Options::default())?;
-        all_pass(run, plane.kubeconfig(), FIRST_PART, 39)?;
+        all_pass(run, "conformance", plane.kubeconfig(), FIRST_PART, 39)?;
         plane.stop()
     });
 }

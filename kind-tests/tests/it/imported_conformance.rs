@@ -36,7 +36,7 @@ fn our_server_passes_the_specs_of_imported_types() {
         copy_default_range(run, &plane, &hub)?;
         plane.stop()?;
         let all = names.union(&extra).cloned().collect();
-        let ran = run_suite(run, &hub.kubeconfig(), &all)?;
+        let ran = run_suite(run, "conformance", &hub.kubeconfig(), &all)?;
         check_passed(&ran)?;
         ensure!(ran.len() == all.len(), "{} specs ran, not {}", ran.len(), all.len());
         say(format!("{} of 30 specs of imported types passed, and 7 beyond", names.len()));

@@ -1,6 +1,7 @@
 //! Our server and kube-apiserver with etcd, under the same load on the same machine.
 
 mod abuse;
+mod agents;
 mod figures;
 mod garbage;
 mod report;
@@ -25,6 +26,7 @@ use crate::steps::step;
 use self::figures::{Figures, megabytes};
 
 pub(crate) use self::abuse::abuse;
+pub(crate) use self::agents::agents;
 pub(crate) use self::garbage::garbage;
 pub(crate) use self::sync::{Load as SyncLoad, Physical, sync};
 pub(crate) use self::types::types;
@@ -137,6 +139,12 @@ fn lines(command: &mut Command) -> Result<String> {
         bail!("loadgen ended with {}", output.status);
     }
     Ok(lines)
+}
+
+/// Does nothing for a time, which is part of what is measured.
+#[expect(clippy::disallowed_methods, reason = "no condition is waited for")]
+fn rest(time: Duration) {
+    std::thread::sleep(time);
 }
 
 /// The memory of all servers together, once they use little processor time: the load ends with

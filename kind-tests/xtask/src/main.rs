@@ -137,6 +137,21 @@ enum BenchWhat {
         #[arg(long, default_value_t = 20)]
         seconds: u64,
     },
+    /// Many agents at one hub, each with a physical cluster: memory, CPU, latencies.
+    Agents {
+        /// How many.
+        #[arg(long, default_value_t = 200)]
+        agents: usize,
+        /// Objects that are synced, over all of them.
+        #[arg(long, default_value_t = 2_000)]
+        synced: usize,
+        /// Changes a second while latencies are measured, over all of them.
+        #[arg(long, default_value_t = 100)]
+        rate: u32,
+        /// Seconds of each measurement.
+        #[arg(long, default_value_t = 20)]
+        seconds: u64,
+    },
     /// Many custom types, the same ones in many logical clusters: memory, time, CPU.
     Types {
         /// Different definitions.
@@ -177,6 +192,11 @@ fn run(arguments: &Arguments) -> Result<()> {
             Some(BenchWhat::Sync { physical, synced, rate, seconds }) => {
                 let workers = usize::try_from(bench.workers)?;
                 bench::sync(physical, bench::SyncLoad { objects: synced, rate, seconds, workers })
+            }
+            Some(BenchWhat::Agents { agents, synced, rate, seconds }) => {
+                let workers = usize::try_from(bench.workers)?;
+                let load = bench::SyncLoad { objects: synced, rate, seconds, workers };
+                bench::agents(agents, load)
             }
             Some(BenchWhat::Types { definitions, clusters }) => {
                 bench::types(definitions, clusters, bench.workers)

@@ -17,8 +17,8 @@ use crate::setup;
 use crate::steps::step;
 
 use super::figures::megabytes;
-use super::settle;
 use super::spread::spread;
+use super::{rest, settle};
 
 const CLUSTERS: &str = "/clusters/root/apis/core.kcp.io/v1alpha1/logicalclusters";
 
@@ -185,12 +185,6 @@ fn at_work(
             Err(_) => bail!("a worker panicked"),
         }
     })
-}
-
-/// Does nothing for a time, which is part of the load that is measured.
-#[expect(clippy::disallowed_methods, reason = "no condition is waited for")]
-fn rest(time: Duration) {
-    thread::sleep(time);
 }
 
 fn quantile(taken: &[Duration], share: f64) -> Duration {

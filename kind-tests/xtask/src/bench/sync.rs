@@ -15,8 +15,9 @@ use kind_tests::{ControlPlane, Process, Run, Tool, cargo, control_plane, ports};
 use crate::setup;
 use crate::steps::step;
 
-use self::pages::Pages;
+pub(super) use self::pages::Pages;
 use super::figures::megabytes;
+use super::rest;
 
 /// Which API stands for the physical cluster's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -38,6 +39,20 @@ pub(crate) struct Load {
     pub(crate) seconds: u64,
     /// Writers while the agent is saturated.
     pub(crate) workers: usize,
+}
+
+// === impl Load ===
+
+impl Load {
+    /// As the program that makes it is told.
+    pub(super) fn flags(self) -> [String; 4] {
+        [
+            format!("--objects={}", self.objects),
+            format!("--rate={}", self.rate),
+            format!("--seconds={}", self.seconds),
+            format!("--workers={}", self.workers),
+        ]
+    }
 }
 
 /// How long the agent is watched doing nothing.
@@ -98,10 +113,7 @@ fn measure(
             .arg(name)
             .arg(format!("--from={}", from.display()))
             .arg(format!("--to={}", to.display()))
-            .arg(format!("--objects={}", load.objects))
-            .arg(format!("--rate={}", load.rate))
-            .arg(format!("--seconds={}", load.seconds))
-            .arg(format!("--workers={}", load.workers))
+            .args(load.flags())
             .stdin(Stdio::null())
             .stderr(Stdio::inherit())
             .output()
@@ -193,12 +205,6 @@ fn measure(
         megabytes(end.peak)
     );
     Ok(())
-}
-
-/// Does nothing for a time, which is what is measured.
-#[expect(clippy::disallowed_methods, reason = "no condition is waited for")]
-fn rest(time: Duration) {
-    std::thread::sleep(time);
 }
 
 fn each(time: Duration, objects: usize) -> f64 {
