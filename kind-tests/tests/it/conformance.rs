@@ -7,7 +7,8 @@ use anyhow::{Result, anyhow, ensure};
 use kind_tests::conformance::{Elsewhere, check_passed, elsewhere, list, run as run_suite};
 use kind_tests::progress::say;
 use kind_tests::scenario::Need;
-use kind_tests::{ControlPlane, Hub, Run, Tool, control_plane, scenario};
+use kind_tests::{ControlPlane, Hub, Kubectl, Run, Tool, control_plane, scenario};
+use serde_json::json;
 
 const NEEDS: [Need; 2] = [Need::Tool(Tool::E2eTest), Need::Tool(Tool::Kubectl)];
 
@@ -34,6 +35,15 @@ fn all_pass(run: &Run, name: &str, kubeconfig: &Path, specs: &str, count: usize)
 fn our_server_passes_conformance_in_two_logical_clusters_at_once() {
     scenario("our_server_passes_conformance", &NEEDS, |run| {
         let mut hub = Hub::start(run, "hub")?;
+        let kubectl = Kubectl::new(run, Tool::Kubectl, &hub.kubeconfig())?;
+        for name in ["a", "b"] {
+            // The suite reads before it writes.
+            let cluster = json!({
+                "apiVersion": "core.kcp.io/v1alpha1", "kind": "LogicalCluster",
+                "metadata": {"name": name},
+            });
+            kubectl.ok_with_input(&["create", "--filename=-"], &cluster.to_string())?;
+        }
         thread::scope(|scope| {
             let suites = ["a", "b"].map(|cluster| {
                 let kubeconfig = hub.kubeconfig_of(cluster);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use kind_tests::clock::Stopwatch;
 use kind_tests::hub::{self, Hub};
-use kind_tests::{ControlPlane, Process, Run, Tool, cargo, control_plane, ports};
+use kind_tests::{ControlPlane, Process, Run, Tool, agent, cargo, control_plane, ports};
 
 use crate::setup;
 use crate::steps::step;
@@ -65,8 +65,7 @@ pub(crate) fn sync(physical: Physical, load: Load) -> Result<()> {
         setup::build(&[Tool::Etcd, Tool::KubeApiserver])?;
     }
     let program = step("build the server", || hub::program(cargo::Profile::Release))?;
-    let agent =
-        step("build the agent", || cargo::build("agent", "kcp-agent", cargo::Profile::Release))?;
+    let agent = step("build the agent", || agent::program(cargo::Profile::Release))?;
     let load_program = step("build the load", || {
         cargo::build_example("agent", "sync_load", cargo::Profile::Release)
     })?;
