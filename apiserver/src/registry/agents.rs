@@ -12,8 +12,8 @@ mod reach;
 use std::sync::Arc;
 
 use contract::{
-    AGENT_SIGNER, HUB_UID, LOGICAL_CLUSTER_UID, SYNC_TARGET_LABEL, YIELD, YIELD_REPLICAS,
-    lease_name,
+    AGENT_SIGNER, HUB_INCARNATION, HUB_UID, LOGICAL_CLUSTER_UID, SYNC_TARGET_LABEL, YIELD,
+    YIELD_REPLICAS, lease_name,
 };
 use machinery::GroupResource;
 use machinery::meta::{get, get_str, remove, set};
@@ -225,9 +225,12 @@ impl Registry {
         let cluster =
             target.one_cluster().and_then(|cluster| self.cache.get(&record::key(cluster)));
         let uid = cluster.map_or(Value::Null, |object| object.header.uid.to_string().into());
-        for (annotation, uid) in
-            [(HUB_UID, json!(self.store.identity().hub_uid)), (LOGICAL_CLUSTER_UID, uid)]
-        {
+        let hub = self.store.identity();
+        for (annotation, uid) in [
+            (HUB_UID, json!(hub.hub_uid)),
+            (HUB_INCARNATION, json!(hub.rv_base.to_string())),
+            (LOGICAL_CLUSTER_UID, uid),
+        ] {
             let path = ["metadata", "annotations", annotation];
             // What somebody has stored under such a name is none.
             remove(&mut value, &path);

@@ -18,6 +18,7 @@ mod import;
 pub(crate) mod stream;
 
 use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::embedded::open;
 use crate::{OpenError, Revision};
@@ -68,6 +69,11 @@ pub fn compact_file(path: &Path) -> Result<Shrunk, OpenError> {
     while database.compact().map_err(redb::Error::from)? {}
     database.close()?;
     Ok(Shrunk { before, after: length()? })
+}
+
+/// The time since the Unix epoch.
+pub(crate) fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -134,7 +134,8 @@ pub struct Identity {
     /// The UID of the hub that this store belongs to.
     pub hub_uid: String,
     /// The resourceVersion on the wire is a revision plus this; an import or restore raises it
-    /// above anything ever served.
+    /// above anything ever served, and no two of them to the same number: it names the hub's
+    /// incarnation, too.
     pub rv_base: u64,
 }
 

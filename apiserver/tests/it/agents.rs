@@ -245,6 +245,7 @@ async fn an_agent_and_the_operator_are_told_which_hub_it_is() {
             "{answer:?}"
         );
         assert_eq!(annotations["a"], "b");
+        assert_eq!(annotations[contract::HUB_INCARNATION], "0", "it was never restored");
         hubs.push(annotations[contract::HUB_UID].as_str().unwrap().to_owned());
     }
     hubs.dedup();

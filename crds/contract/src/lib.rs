@@ -18,6 +18,7 @@ pub use names::{
 
 pub use types::{
     CORE, SCHEMA_DIGEST_LENGTH, TypeName, import_name, schema_name, type_name, type_object_name,
+    why_not_hashed,
 };
 
 /// The group of SyncTargets and ObjectSyncs. Labels have another domain: [`INTENT_LABEL`].
@@ -53,6 +54,10 @@ pub const TYPES_READER: &str = "kcp-types-reader";
 /// The field manager of whoever negotiates types.
 pub const TYPES_MANAGER: &str = "kcp-types";
 
+/// The reason of a SyncTarget's condition `TypesComplete` while its types are being read for the first
+/// time, or have changed so that it takes a while.
+pub const TYPES_READING: &str = "Reading";
+
 /// Annotation of a published CustomResourceDefinition: the NegotiatedAPIResources that its versions
 /// come from are this one's and those of its group and plural. Who takes it away takes the
 /// definition into own hands.
@@ -77,6 +82,13 @@ pub const DOWNSTREAM_NAME: &str = "workloads.kcp.io/downstream-name";
 /// Annotation of a SyncTarget as its agent, the operator and masters see it when they get or write it,
 /// never stored: the UID of the hub, which was made with its store.
 pub const HUB_UID: &str = "core.kcp.io/hub-uid";
+
+/// Annotation of a SyncTarget, shown as [`HUB_UID`] is: the resourceVersion above which those of this
+/// hub's store begin, in decimal. It is 0 until the store is one that was imported from an export;
+/// each import has another one, above all resourceVersions that were served before. So what was
+/// served up to this number was served by the hub before it was restored, and it may have
+/// forgotten what came of it.
+pub const HUB_INCARNATION: &str = "core.kcp.io/hub-incarnation";
 
 /// Annotation of a SyncTarget, shown as [`HUB_UID`] is: the UID of its logical cluster.
 pub const LOGICAL_CLUSTER_UID: &str = "core.kcp.io/logical-cluster-uid";
@@ -107,8 +119,8 @@ pub const APPROVE_ORPHANS: &str = "workloads.kcp.io/approve-orphans";
 pub const APPROVE_UPSTREAM: &str = "workloads.kcp.io/approve-upstream";
 
 /// Annotation of a SyncTarget, written by the operator: the logical clusters (`infra`) and
-/// namespaces (`infra/shop`) that people are deleting, with commas between them. Deletes in them
-/// need no approval.
+/// namespaces (`infra/shop`) that people are deleting, with commas between them ([`deleting`]).
+/// Deletes in them need no approval. Setting or changing it needs the verb `sync` on the SyncTarget.
 pub const DELETING: &str = "workloads.kcp.io/deleting";
 
 /// The field manager of copies.
@@ -160,6 +172,15 @@ pub const BOOTSTRAP_TARGET_NAME: &str = "synctarget-name";
 /// Entry of a bootstrap token's Secret: the UID of that SyncTarget, so that the token is void for
 /// another one of the same name.
 pub const BOOTSTRAP_TARGET_UID: &str = "synctarget-uid";
+
+/// The places in [`DELETING`]: logical clusters, and namespaces of them.
+pub fn deleting(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
+    let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+    items.map(|item| match item.split_once('/') {
+        Some((cluster, namespace)) => (cluster, Some(namespace)),
+        None => (item, None),
+    })
+}
 
 /// The name of the Lease that an agent of the SyncTarget with `uid` renews.
 pub fn lease_name(uid: &str) -> String {

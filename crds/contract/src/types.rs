@@ -83,6 +83,18 @@ fn hexadecimal(bytes: &[u8], text: &mut String) {
     }
 }
 
+/// Why objects of a type are not sent to a SyncTarget whose namespaces are called by hashes, if they
+/// aren't.
+pub fn why_not_hashed(group: &str, plural: &str) -> Option<&'static str> {
+    match (group, plural) {
+        ("networking.k8s.io", "networkpolicies") => Some(
+            "with namespaceMapping Hashed its namespace selectors would let in other logical \
+             clusters' pods",
+        ),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

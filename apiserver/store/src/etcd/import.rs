@@ -18,7 +18,7 @@ use super::layout::{Layout, Span};
 use super::proto::{Compare, CompareOperand, CompareResult, RequestOp, TxnRequest};
 use super::{Error, EtcdOptions, OpenError, answered_at};
 use crate::transfer::stream::Stream;
-use crate::transfer::{StreamError, Summary};
+use crate::transfer::{StreamError, Summary, now};
 use crate::{MAX_COMMIT_BYTES, Record, Revision};
 
 /// Records of one transaction, within etcd's default of 128 operations.
@@ -124,7 +124,7 @@ impl Import<'_> {
             reached = self.write(ops).await?;
         }
         // Nobody is to see how the store came about.
-        let identity = encode(&stream.identity())?;
+        let identity = encode(&stream.identity(now()))?;
         self.write(vec![
             RequestOp::delete(Span::one(self.layout.import())),
             RequestOp::put(self.layout.compacted(), reached.to_string().into()),

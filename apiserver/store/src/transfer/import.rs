@@ -5,8 +5,8 @@ use std::path::Path;
 
 use redb::Database;
 
-use super::Summary;
 use super::stream::{Stream, StreamError};
+use super::{Summary, now};
 use crate::OpenError;
 use crate::embedded::format::{self, RawRecord};
 use crate::embedded::open::{self, Birth};
@@ -41,7 +41,7 @@ pub fn import(path: &Path, input: impl Read) -> Result<Summary, ImportError> {
         return Err(ImportError::Exists);
     }
     let mut stream = Stream::open(input)?;
-    let birth = Birth { identity: stream.identity(), revision: stream.revision() };
+    let birth = Birth { identity: stream.identity(now()), revision: stream.revision() };
     let made = open::make(path, &birth, |database| fill(database, &mut stream))?;
     if !made {
         return Err(ImportError::Exists);

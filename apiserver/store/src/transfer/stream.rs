@@ -1,6 +1,7 @@
 //! The lines of an export, read and checked: a header, records in ascending order, a trailer.
 
 use std::io::{self, BufRead, BufReader, Read};
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,10 +14,9 @@ use uuid::Uuid;
 use super::{FORMAT, Summary};
 use crate::{Identity, Key, Record, Revision};
 
-/// How far above the source's highest resourceVersion an import starts. The source may have gone on
-/// after it was exported, so that its clients know higher ones than the stream does; at ten
-/// thousand writes a second it would take three years to use this up.
-const RESOURCE_VERSION_GAP: u64 = 1_000_000_000_000;
+/// How far above the highest resourceVersion of its stream an import starts, besides the time: what
+/// is left where the clock has no sensible time.
+const RESOURCE_VERSION_GAP: u64 = 1_000_000_000;
 
 /// The highest resourceVersion and revision that are taken: far from where sums overflow.
 const HIGHEST: u64 = 1 << 62;
@@ -110,10 +110,17 @@ impl<R: Read> Stream<R> {
         Revision(self.header.revision)
     }
 
-    /// Who the store is that takes the records: its resourceVersions begin above anything that the
-    /// source can have served.
-    pub(crate) fn identity(&self) -> Identity {
-        let rv_base = self.header.resource_version + RESOURCE_VERSION_GAP;
+    /// Who the store is that takes the records, at `now` (since the Unix epoch): its
+    /// resourceVersions begin above anything that the source, or an earlier import of the same
+    /// stream, can have served.
+    ///
+    /// The microseconds of `now` are added to the highest one of the stream. No server commits a
+    /// million times a second, so neither the source nor an earlier import comes so far; and no two
+    /// imports begin alike, so that the number tells them apart ([`Identity::rv_base`]). A thousand
+    /// imports after each other leave room for as many more.
+    pub(crate) fn identity(&self, now: Duration) -> Identity {
+        let now = u64::try_from(now.as_micros()).unwrap_or(HIGHEST).min(HIGHEST);
+        let rv_base = self.header.resource_version + RESOURCE_VERSION_GAP + now;
         Identity { hub_uid: self.header.hub_uid.clone(), rv_base }
     }
 

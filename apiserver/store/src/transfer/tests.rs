@@ -66,8 +66,15 @@ async fn a_store_moves_whole() {
     let (_directory, path) = target();
     import(&path, again.as_slice()).unwrap();
     let moved = open(&path);
-    assert!(moved.store.identity().rv_base > second.resource_version);
+    let base = moved.store.identity().rv_base;
+    assert!(base > second.resource_version);
     moved.end().await;
+    // The same stream once more is another incarnation, above what the one before has served.
+    let (_directory, path) = target();
+    import(&path, again.as_slice()).unwrap();
+    let twice = open(&path);
+    assert!(twice.store.identity().rv_base > base + 1000);
+    twice.end().await;
 }
 
 #[tokio::test]
