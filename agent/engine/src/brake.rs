@@ -1,6 +1,7 @@
 //! The brake on waves of deletes: more than usual wait for a person.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
 use crate::{Limits, Paused};
 
@@ -13,8 +14,22 @@ pub(crate) struct Brake {
     waiting: BTreeMap<u32, u64>,
     /// Deletes that were approved.
     approved: BTreeSet<u32>,
+    /// Since when more are wanted than go without approval.
+    over: Option<u64>,
     /// How many are let through while it is on.
     paused: Option<u64>,
+}
+
+/// Whether a delete may go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// It may.
+    Go,
+    /// Not now: it is asked again at this time (milliseconds). Until then it may turn out that a
+    /// person is deleting the whole.
+    Later(u64),
+    /// A person is waited for.
+    Paused,
 }
 
 // === impl Brake ===
@@ -29,12 +44,14 @@ impl Brake {
         copies: u64,
         now: u64,
         limits: &Limits,
-    ) -> bool {
+    ) -> Turn {
         if exempt || self.approved.contains(&id) || self.is_under_way(id) {
             self.waiting.remove(&id);
-            return true;
+            self.settle();
+            return Turn::Go;
         }
-        let window = u64::try_from(limits.brake_window.as_millis()).unwrap_or(u64::MAX);
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let window = millis(limits.brake_window);
         while self.recent.front().is_some_and(|(at, ..)| at.saturating_add(window) < now) {
             self.recent.pop_front();
         }
@@ -43,15 +60,30 @@ impl Brake {
         let gone = self.recent.iter().filter(|(.., done)| *done).count() as u64;
         let share = (copies + gone).saturating_mul(limits.brake_percent) / 100;
         let allowed = limits.brake_count.max(share);
-        if self.paused.is_none() && recent + self.waiting.len() as u64 > allowed {
-            self.paused = Some(allowed);
-        }
         if self.paused.is_some() {
-            return false;
+            return Turn::Paused;
+        }
+        if recent + self.waiting.len() as u64 > allowed {
+            let since = *self.over.get_or_insert(now);
+            let until = since.saturating_add(millis(limits.brake_patience));
+            if now < until {
+                return Turn::Later(until);
+            }
+            self.paused = Some(allowed);
+            return Turn::Paused;
         }
         self.waiting.remove(&id);
         self.recent.push_back((now, id, false));
-        true
+        self.over = None;
+        Turn::Go
+    }
+
+    /// What nothing waits for any more is over.
+    fn settle(&mut self) {
+        if self.waiting.is_empty() {
+            self.paused = None;
+            self.over = None;
+        }
     }
 
     /// A delete is no longer wanted, or done. `done` ones still count for a while.
@@ -64,9 +96,7 @@ impl Brake {
         } else {
             self.recent.retain(|(_, one, done)| *one != id || *done);
         }
-        if self.waiting.is_empty() {
-            self.paused = None;
-        }
+        self.settle();
     }
 
     fn is_under_way(&self, id: u32) -> bool {
@@ -79,10 +109,15 @@ impl Brake {
         if self.paused.is_none() || number != Some(self.waiting.len() as u64) {
             return Vec::new();
         }
-        self.paused = None;
         let waiting: Vec<_> = std::mem::take(&mut self.waiting).into_keys().collect();
+        self.settle();
         self.approved.extend(&waiting);
         waiting
+    }
+
+    /// Whether deletes are held back that may turn out to need no approval.
+    pub(crate) fn is_undecided(&self) -> bool {
+        self.over.is_some() && self.paused.is_none()
     }
 
     /// Whether and how many deletes wait.
@@ -97,8 +132,25 @@ mod tests {
 
     const MINUTE: u64 = 60_000;
 
+    fn turn(brake: &mut Brake, id: u32, copies: u64, now: u64) -> Turn {
+        brake.may(id, false, copies, now, &Limits::default())
+    }
+
+    /// How many of a wave are let through, when it has been waited for who may exempt it.
     fn wanted(brake: &mut Brake, ids: std::ops::Range<u32>, copies: u64, now: u64) -> usize {
-        ids.filter(|id| brake.may(*id, false, copies, now, &Limits::default())).count()
+        let mut later = Vec::new();
+        let mut through = 0;
+        for id in ids {
+            match turn(brake, id, copies, now) {
+                Turn::Go => through += 1,
+                Turn::Later(until) => later.push((id, until)),
+                Turn::Paused => {}
+            }
+        }
+        for (id, until) in later {
+            assert_eq!(turn(brake, id, copies, until), Turn::Paused);
+        }
+        through
     }
 
     /// (copies, deletes wanted at once, let through).
@@ -118,7 +170,7 @@ mod tests {
         let mut brake = Brake::default();
         for id in 0..200 {
             let now = u64::from(id) * 4_000;
-            assert!(brake.may(id, false, 30, now, &Limits::default()), "{id}");
+            assert_eq!(turn(&mut brake, id, 30, now), Turn::Go, "{id}");
             brake.forget(id, true);
         }
     }
@@ -152,7 +204,27 @@ mod tests {
     #[test]
     fn exempt_ones() {
         let mut brake = Brake::default();
-        assert!((0..100).all(|id| brake.may(id, true, 100, 0, &Limits::default())));
+        let exempt = |brake: &mut Brake, id| brake.may(id, true, 100, 0, &Limits::default());
+        assert!((0..100).all(|id| exempt(&mut brake, id) == Turn::Go));
         assert_eq!(wanted(&mut brake, 200..220, 100, 0), 20);
+    }
+
+    /// The word that a person is deleting the whole may come after the deletes.
+    #[test]
+    fn a_late_exemption() {
+        let limits = Limits::default();
+        let mut brake = Brake::default();
+        let turns: Vec<_> = (0..30).map(|id| turn(&mut brake, id, 30, 0)).collect();
+        assert_eq!(turns.iter().filter(|turn| **turn == Turn::Go).count(), 20);
+        assert_eq!(turns[29], Turn::Later(15_000));
+        assert!(brake.is_undecided() && brake.paused().is_none());
+        assert!((20..30).all(|id| brake.may(id, true, 30, 2_000, &limits) == Turn::Go));
+        assert!(!brake.is_undecided());
+        // It doesn't come: a person is waited for, and may still be told of.
+        assert_eq!(turn(&mut brake, 40, 30, 20_000), Turn::Later(35_000));
+        assert_eq!(turn(&mut brake, 40, 30, 35_000), Turn::Paused);
+        assert_eq!(brake.paused(), Some(Paused { number: 1, allowed: 20 }));
+        assert_eq!(brake.may(40, true, 30, 36_000, &limits), Turn::Go);
+        assert_eq!(brake.paused(), None);
     }
 }

@@ -336,6 +336,7 @@ impl Engine {
         let mut summary = Summary {
             copies: self.index.copies(),
             paused: self.brake.paused(),
+            undecided: self.brake.is_undecided(),
             upstream_changed: self.hub.change(),
             missing_types: self.missing_types(),
             dropped_events: self.dropped_events,

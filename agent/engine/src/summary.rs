@@ -19,6 +19,11 @@ pub struct Summary {
     pub copies: u64,
     /// Condition `DeletionPaused`.
     pub paused: Option<Paused>,
+    /// Deletes are held back that pause before long, unless [`Engine::approvals`] tells that a
+    /// person is deleting the whole: the SyncTarget should be read often.
+    ///
+    /// [`Engine::approvals`]: crate::Engine::approvals
+    pub undecided: bool,
     /// Condition `UpstreamChanged`.
     pub upstream_changed: Option<UpstreamChange>,
     /// Types whose collection is missing on one side although they are to be synced.

@@ -82,6 +82,9 @@ pub struct Limits {
     pub brake_percent: u64,
     /// The time over which deletes are counted.
     pub brake_window: Duration,
+    /// How long more deletes than that wait before a person is asked: meanwhile it may be told that
+    /// one is deleting the whole ([`Exemption`]).
+    pub brake_patience: Duration,
     /// How many Kubernetes Events may be made in a minute; half as many of those that are no
     /// warnings.
     pub events: u32,
@@ -146,6 +149,7 @@ impl Default for Limits {
             brake_count: 20,
             brake_percent: 25,
             brake_window: Duration::from_secs(60),
+            brake_patience: Duration::from_secs(15),
             events: 60,
             namespace_grace: Duration::from_secs(30),
         }
@@ -183,12 +187,10 @@ impl Exemption {
         let annotations = sync_target.pointer("/metadata/annotations");
         let deleting = annotations.and_then(|all| all.get(contract::DELETING));
         let deleting = deleting.and_then(Value::as_str).unwrap_or_default();
-        for item in deleting.split(',').map(str::trim).filter(|item| !item.is_empty()) {
-            exemptions.insert(match item.split_once('/') {
-                Some((cluster, namespace)) => Self::Namespace(cluster.into(), namespace.into()),
-                None => Self::Cluster(item.into()),
-            });
-        }
+        exemptions.extend(contract::deleting(deleting).map(|place| match place {
+            (cluster, Some(namespace)) => Self::Namespace(cluster.into(), namespace.into()),
+            (cluster, None) => Self::Cluster(cluster.into()),
+        }));
         exemptions
     }
 }

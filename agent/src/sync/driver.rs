@@ -14,13 +14,13 @@ use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use runtime::Tasks;
 use serde_json::Value;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::DropGuard;
 use tracing::{debug, debug_span, info};
 
 use super::exec::{Done, execute};
-use super::follow::{self, Followed, Reach};
+use super::follow::{self, Followed, Poke, Reach};
 use super::side::Shape;
 use super::status::{self, Facts};
 use super::watch::{Input, Source};
@@ -79,7 +79,7 @@ pub async fn run(
 struct Following {
     followed: mpsc::Receiver<Followed>,
     reach: watch::Receiver<Reach>,
-    poke: Arc<Notify>,
+    poke: Arc<Poke>,
     _end: DropGuard,
 }
 
@@ -277,7 +277,7 @@ impl Driver {
                     }
                     self.known = false;
                     self.engine.identity(None, now);
-                    self.following.poke.notify_one();
+                    self.following.poke.now();
                 }
             }
             Input::Reached(side) => {
@@ -353,6 +353,7 @@ impl Driver {
     /// Tells how it goes: to probes, metrics, and the SyncTarget's status.
     fn report(&mut self) {
         let summary = self.engine.summary();
+        self.following.poke.often(summary.undecided);
         let waits_for = if !self.known {
             HUB
         } else if self.following.reach.borrow().answers != Some(true) {
@@ -466,7 +467,7 @@ impl Following {
         // One that waits is enough: each replaces the one before.
         let (follower, followed) = mpsc::channel(1);
         let (probe, reach) = watch::channel(Reach::default());
-        let poke = Arc::new(Notify::new());
+        let poke = Arc::new(Poke::default());
         let (upstream, target) = (settings.upstream.clone(), settings.target.clone());
         let poked = poke.clone();
         let end = tasks.cancellation().child_token();

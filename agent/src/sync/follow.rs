@@ -2,6 +2,7 @@
 //! answers.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use client::{Ask, Link};
@@ -48,11 +49,34 @@ pub(super) struct Reach {
     pub(super) numbers: Option<(u32, u32)>,
 }
 
+/// Has the SyncTarget read sooner.
+#[derive(Debug, Default)]
+pub(super) struct Poke {
+    now: Notify,
+    often: AtomicBool,
+}
+
+// === impl Poke ===
+
+impl Poke {
+    /// It is read at once.
+    pub(super) fn now(&self) {
+        self.now.notify_one();
+    }
+
+    /// Whether it is read every second.
+    pub(super) fn often(&self, often: bool) {
+        if !self.often.swap(often, Ordering::Relaxed) && often {
+            self.now();
+        }
+    }
+}
+
 /// Reads who is upstream for ever, at once when `poke` says so.
 pub(super) async fn upstream(
     upstream: &Upstream,
     target: &TargetRef,
-    poke: &Notify,
+    poke: &Poke,
     told: &mpsc::Sender<Followed>,
 ) {
     loop {
@@ -64,10 +88,10 @@ pub(super) async fn upstream(
         if told.send(read.unwrap_or(Followed::Unknown)).await.is_err() {
             return;
         }
-        let pause = if known { PERIOD } else { AGAIN };
+        let pause = if known && !poke.often.load(Ordering::Relaxed) { PERIOD } else { AGAIN };
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            () = poke.notified() => {}
+            () = poke.now.notified() => {}
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Who may say where objects run: labels and finalizers of SyncTargets.
 //!
 //! Setting, changing or removing the intent label needs the verb `use` on the SyncTarget, a state
-//! label or finalizer the verb `sync`. Both are asked in the object's own logical cluster, for the
+//! label or finalizer, or what a SyncTarget says of deletes that need no approval, the verb `sync`. Both are asked in the object's own logical cluster, for the
 //! SyncTarget's name there, or the global name of one elsewhere: which logical clusters a SyncTarget
 //! serves is said by its owners in `spec.allowedClusters`, who may run on it by those of the object.
 //! They are judged on the object that would be stored, after webhooks.
@@ -12,8 +12,8 @@
 use std::collections::BTreeSet;
 
 use contract::{
-    INTENT_LABEL, LONGEST_GLOBAL_NAME, global_name, parse_global_name, target_of_finalizer,
-    target_of_state_label,
+    DELETING, INTENT_LABEL, LONGEST_GLOBAL_NAME, global_name, parse_global_name,
+    target_of_finalizer, target_of_state_label,
 };
 use machinery::meta::{get, get_str};
 use machinery::{ClusterName, FieldError, FieldPath};
@@ -60,7 +60,11 @@ impl Registry {
         {
             return Ok(());
         }
-        let (before, after) = (old.map(marks).unwrap_or_default(), marks(new));
+        let (mut before, mut after) = (old.map(marks).unwrap_or_default(), marks(new));
+        if of_targets {
+            before.extend(old.and_then(exempted));
+            after.extend(exempted(new));
+        }
         let changed: BTreeSet<_> = before
             .symmetric_difference(&after)
             .map(|mark| (mark.verb, here(cluster, mark.target)))
@@ -178,6 +182,13 @@ fn marks(object: &Value) -> BTreeSet<Mark<'_>> {
         Some(Mark { verb: "sync", target, state: "finalizer" })
     });
     labels.chain(finalizers).collect()
+}
+
+/// What a SyncTarget says of deletes that need no approval: the operator's word, as state labels are.
+fn exempted(target: &Value) -> Option<Mark<'_>> {
+    let state = get_str(target, &["metadata", "annotations", DELETING])?;
+    let name = get_str(target, &["metadata", "name"]).unwrap_or_default();
+    Some(Mark { verb: "sync", target: name, state })
 }
 
 #[cfg(test)]

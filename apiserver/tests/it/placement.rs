@@ -90,6 +90,51 @@ async fn marks_need_rights_on_the_target() {
     yard.hub.shutdown().await;
 }
 
+/// What lets deletes go on without approval is the operator's word: who may change a SyncTarget may
+/// not give it.
+#[tokio::test]
+async fn what_exempts_deletes_needs_the_right_to_sync() {
+    let yard = Yard::new().await;
+    yard.begin("infra").await;
+    let east = yard.target("infra", "east", &json!({}), "aaaaaa").await;
+    let agent = yard.agent(&east).await;
+    let owns = editor(&yard, "infra", "owns", &["create", "use"], &[]).await;
+    let syncs = editor(&yard, "infra", "syncs", &["sync"], &["east"]).await;
+    let operator = yard.person(OPERATOR, &[OPERATORS]);
+    let told =
+        |value: Value| json!({"metadata": {"annotations": {"workloads.kcp.io/deleting": value}}});
+    let path = east.path();
+    for (who, value, code) in [
+        (&owns, json!("infra"), 403),
+        (&agent, json!("infra"), 403),
+        (&syncs, json!("infra"), 200),
+        (&owns, json!("infra/shop"), 403),
+        (&owns, Value::Null, 403),
+        (&operator, json!("infra/shop"), 200),
+    ] {
+        let answer = yard.patch(who, &path, &told(value.clone())).await;
+        assert_eq!(answer.status, code, "{value}: {answer:?}");
+    }
+    let unrelated = json!({"spec": {"unschedulable": true}});
+    assert_eq!(yard.patch(&owns, &path, &unrelated).await.status, 200);
+    // A status has no annotations to give.
+    let mut status = told(json!("infra"));
+    status["status"] = json!({"agentVersion": "1"});
+    assert_eq!(yard.patch(&agent, &format!("{path}/status"), &status).await.status, 200);
+    let found = yard.hub.get(&path).await.json();
+    assert_eq!(found["metadata"]["annotations"]["workloads.kcp.io/deleting"], "infra/shop");
+    // Nor is it there when one is made.
+    let mut body = told(json!("infra"));
+    body["apiVersion"] = json!("workload.kcp.io/v1alpha1");
+    body["kind"] = json!("SyncTarget");
+    body["metadata"]["name"] = json!("west");
+    body["spec"] = json!({});
+    let targets = format!("/clusters/infra/{TARGETS}");
+    let why = yard.send(&owns, Method::POST, &targets, &body).await.fails(403, "Forbidden");
+    assert!(why.contains("the verb \"sync\" on the SyncTarget \"west\""), "{why}");
+    yard.hub.shutdown().await;
+}
+
 #[tokio::test]
 async fn whom_a_target_serves_is_for_those_to_say_who_could_make_one_there() {
     let yard = Yard::new().await;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::answers::{Ask, Flight, Subject};
 use super::entry::{Adopt, Copy, Entry, Id, Note, Remake, Work};
 use super::{Engine, millis, side};
+use crate::brake::Turn;
 use crate::{Action, ActionId, Kind, Now, Request, Side, names};
 
 /// A minute, in milliseconds.
@@ -281,10 +282,14 @@ impl Engine {
         match entry.remake {
             Remake::Proven(at) if clock <= at.saturating_add(super::remove::FRESH) => {
                 let copies = self.index.copies();
-                if !self.brake.may(id, false, copies, clock, &self.target.limits) {
-                    return None;
+                match self.brake.may(id, false, copies, clock, &self.target.limits) {
+                    Turn::Go => Some((Ask::Delete, self.delete(id, &uid)?)),
+                    Turn::Later(until) => {
+                        wake.at(until);
+                        None
+                    }
+                    Turn::Paused => None,
                 }
-                Some((Ask::Delete, self.delete(id, &uid)?))
             }
             _ if up_open => Some((Ask::GetUpstream, self.get_upstream(id)?)),
             _ => None,

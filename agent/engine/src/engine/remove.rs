@@ -15,6 +15,7 @@ use super::answers::Ask;
 use super::decide::{Step, Wake};
 use super::entry::{Copy, Entry, Id, State, Work};
 use super::{Engine, millis};
+use crate::brake::Turn;
 use crate::rules::Class;
 use crate::{Exemption, Now};
 
@@ -105,8 +106,13 @@ impl Engine {
         }
         let exempt = self.is_exempt(entry);
         let copies = self.index.copies();
-        if !self.brake.may(id, exempt, copies, clock, &self.target.limits) {
-            return None;
+        match self.brake.may(id, exempt, copies, clock, &self.target.limits) {
+            Turn::Go => {}
+            Turn::Later(until) => {
+                wake.at(until);
+                return None;
+            }
+            Turn::Paused => return None,
         }
         let is_fresh = removal.evidence.is_some_and(|at| clock <= at.saturating_add(FRESH));
         if !is_fresh {
