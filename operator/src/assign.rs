@@ -11,7 +11,8 @@
 //! - Memory grows with objects that have marks, and with nothing else: not with logical clusters, nor
 //!   with objects that nobody assigns.
 
-mod index;
+mod deletions;
+pub(crate) mod index;
 mod plan;
 mod standing;
 mod watches;
@@ -46,7 +47,7 @@ pub(crate) struct Assigner {
     clusters: LogicalClusters,
     events: Events,
     metrics: Arc<Metrics>,
-    objects: Mutex<Objects>,
+    objects: Arc<Mutex<Objects>>,
     /// The intents of namespaces, by logical cluster and name.
     namespaces: Mutex<BTreeMap<(String, String), String>>,
     /// The kinds of types, as far as they were needed.
@@ -55,6 +56,8 @@ pub(crate) struct Assigner {
     types: Mutex<BTreeSet<Type>>,
     /// What of each SyncTarget decided about objects when it was last looked at.
     outlines: Mutex<BTreeMap<TargetKey, Outline>>,
+    /// What the agents of SyncTargets are told of deletions: of those that are told some.
+    told: Mutex<BTreeMap<TargetKey, String>>,
     queue: Queue<Item>,
 }
 
@@ -64,6 +67,7 @@ impl Assigner {
     pub(crate) fn new(
         hub: Api,
         targets: Arc<Targets>,
+        objects: Arc<Mutex<Objects>>,
         events: Events,
         metrics: Arc<Metrics>,
     ) -> Self {
@@ -72,11 +76,12 @@ impl Assigner {
             targets,
             clusters: LogicalClusters::default(),
             events,
-            objects: Mutex::default(),
+            objects,
             namespaces: Mutex::default(),
             kinds: Mutex::default(),
             types: Mutex::default(),
             outlines: Mutex::default(),
+            told: Mutex::default(),
             queue: Queue::new(SHARE, metrics.waiting("assign")),
             metrics,
         }
@@ -106,6 +111,7 @@ impl Assigner {
             let done = match &item {
                 Item::Object(key) => self.assign(key).await,
                 Item::Namespace(key) => self.sweep(key).await,
+                Item::Deletions(target) => self.tell_deletions(target).await,
             };
             self.queue.done(&item, done);
         }

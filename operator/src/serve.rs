@@ -21,6 +21,7 @@ use tracing::{info, info_span, warn};
 use crate::api::{Api, CallError};
 use crate::args::{Options, read_hub};
 use crate::assign::Assigner;
+use crate::assign::index::Objects;
 use crate::definitions::{self, DefinitionError};
 use crate::events::Events;
 use crate::metrics::Metrics;
@@ -219,6 +220,7 @@ impl Work {
             return;
         }
         let targets = Arc::new(Targets::default());
+        let objects = Arc::new(Mutex::new(Objects::default()));
         let metrics = self.state.metrics.clone();
         let all = format!("{}/clusters/*", self.options.hub.server.path());
         let client = self.link.client_at(&all);
@@ -228,6 +230,7 @@ impl Work {
             hub.clone(),
             self.options.clone(),
             targets.clone(),
+            objects.clone(),
             events.clone(),
             metrics.clone(),
             pushes,
@@ -235,7 +238,7 @@ impl Work {
         controller.start(&client, tasks);
         let types = Arc::new(TypesController::new(self.link.clone(), &metrics, tasks));
         types.start(&client);
-        let assigner = Arc::new(Assigner::new(hub, targets.clone(), events, metrics));
+        let assigner = Arc::new(Assigner::new(hub, targets.clone(), objects, events, metrics));
         assigner.start(&client, tasks);
         *self.state.phase.lock() = Phase::Leads(targets);
         info!("the operator works");

@@ -41,6 +41,7 @@ use self::heartbeat::Heartbeats;
 use self::index::{Target, TargetKey, Targets};
 use crate::api::Api;
 use crate::args::Options;
+use crate::assign::index::Objects;
 use crate::events::{Events, Regarding};
 use crate::metrics::Metrics;
 use crate::push::Pushes;
@@ -63,6 +64,8 @@ pub(crate) struct Controller {
     hub: Api,
     options: Arc<Options>,
     targets: Arc<Targets>,
+    /// The objects that have marks, as the other controller's watches show them.
+    objects: Arc<Mutex<Objects>>,
     beats: Heartbeats,
     events: Events,
     metrics: Arc<Metrics>,
@@ -84,6 +87,8 @@ struct Known {
     memory: install::Memory,
     /// What its deletion waits for.
     draining: Option<String>,
+    /// The last search for objects that it holds, while it is being deleted.
+    searched: Option<removing::Searched>,
 }
 
 /// What of a target decides about its installation.
@@ -104,6 +109,7 @@ impl Controller {
         hub: Api,
         options: Arc<Options>,
         targets: Arc<Targets>,
+        objects: Arc<Mutex<Objects>>,
         events: Events,
         metrics: Arc<Metrics>,
         pushes: Pushes,
@@ -112,6 +118,7 @@ impl Controller {
             hub,
             options,
             targets,
+            objects,
             beats: Heartbeats::default(),
             events,
             known: Mutex::default(),

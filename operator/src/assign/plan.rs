@@ -193,10 +193,11 @@ fn problem(subject: &Subject<'_>, global: &str, standing: Standing) -> Option<Pr
             "TargetNotReady",
             format!("the SyncTarget {global} is not ready: the object goes there as soon as it is"),
         ),
-        Standing::OtherTypes => (
-            "TypeNotSynced",
-            format!("the SyncTarget {global} does not sync {kind}: see its status.syncedResources"),
-        ),
+        Standing::OtherTypes => {
+            let why = contract::why_not_hashed(group, resource);
+            let why = why.unwrap_or("see its status.syncedResources");
+            ("TypeNotSynced", format!("the SyncTarget {global} does not sync {kind}: {why}"))
+        }
         Standing::Deleting => {
             ("TargetDeleting", format!("the SyncTarget {global} is being deleted"))
         }

@@ -1,6 +1,7 @@
 //! What is known of a SyncTarget, as far as it decides where objects go.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use contract::parse_global_name;
 use crds::{ConditionStatus, LabelSelector, RequirementOperator, SyncedState};
@@ -14,6 +15,8 @@ use crate::targets::index::{Target, Targets};
 #[derive(Debug, Default)]
 pub(crate) struct LogicalClusters {
     labels: RwLock<BTreeMap<String, BTreeMap<String, String>>>,
+    /// Whether all have been listed: before, nothing follows from what is not there.
+    listed: AtomicBool,
 }
 
 /// What of a SyncTarget decides about objects: with a change of it they are looked at again.
@@ -47,17 +50,39 @@ impl LogicalClusters {
     /// There are no logical clusters with labels but these.
     pub(crate) fn keep(&self, listed: &BTreeSet<String>) {
         self.labels.write().retain(|name, _| listed.contains(name));
+        self.listed.store(true, Ordering::Release);
     }
 
-    fn matches(&self, name: &str, selector: &LabelSelector) -> bool {
+    /// Whether a selector selects a logical cluster; `None` if it isn't known.
+    fn matches(&self, name: &str, selector: &LabelSelector) -> Option<bool> {
+        if !self.listed.load(Ordering::Acquire) {
+            return None;
+        }
         let all = self.labels.read();
         let none = BTreeMap::new();
-        selects(selector, all.get(name).unwrap_or(&none))
+        Some(selects(selector, all.get(name).unwrap_or(&none)))
     }
 }
 
+/// Whether a SyncTarget serves a logical cluster, with what tells whether a selector selects that one;
+/// `None` if that isn't known.
+pub(crate) fn serves(
+    target: &Target,
+    cluster: &str,
+    selected: impl FnOnce(&LabelSelector) -> Option<bool>,
+) -> Option<bool> {
+    if &*target.key.cluster == cluster {
+        return Some(true);
+    }
+    let Some(allowed) = &target.spec.allowed_clusters else { return Some(false) };
+    if allowed.names.iter().any(|name| name == cluster) {
+        return Some(true);
+    }
+    allowed.selector.as_ref().map_or(Some(false), selected)
+}
+
 /// Whether a selector selects these labels.
-fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
+pub(crate) fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
     let equal = selector.match_labels.iter().all(|(key, value)| labels.get(key) == Some(value));
     equal
         && selector.match_expressions.iter().all(|requirement| {
@@ -98,20 +123,6 @@ pub(crate) fn accepted(target: &Target) -> impl Iterator<Item = Type> {
 
 // === impl View ===
 
-impl View<'_> {
-    fn serves(&self, target: &Target, cluster: &str) -> bool {
-        if &*target.key.cluster == cluster {
-            return true;
-        }
-        let Some(allowed) = &target.spec.allowed_clusters else { return false };
-        allowed.names.iter().any(|name| name == cluster)
-            || allowed
-                .selector
-                .as_ref()
-                .is_some_and(|selector| self.clusters.matches(cluster, selector))
-    }
-}
-
 impl Standings for View<'_> {
     fn standing(&self, global: &str, cluster: &str, resource: &GroupResource) -> Standing {
         let Some((owner, name)) = parse_global_name(global) else { return Standing::Gone };
@@ -122,8 +133,11 @@ impl Standings for View<'_> {
         if target.is_deleting() {
             return Standing::Deleting;
         }
-        if !self.serves(&target, cluster) {
-            return Standing::NotAllowed;
+        let selected = |selector: &LabelSelector| self.clusters.matches(cluster, selector);
+        match serves(&target, cluster, selected) {
+            Some(true) => {}
+            Some(false) => return Standing::NotAllowed,
+            None => return Standing::Unknown,
         }
         if !accepted(&target).any(|kind| kind.resource == *resource) {
             return Standing::OtherTypes;
@@ -194,6 +208,14 @@ mod tests {
             ("infra", "odd", json!({"mode": "Odd"}), Value::Null),
         ]);
         let view = View { targets: &targets, clusters: &clusters };
+        // Before logical clusters are listed, nobody is known not to be selected.
+        let apps = ("apps".to_owned(), "deployments".to_owned());
+        for (cluster, expect) in
+            [("infra", Standing::Fit), ("red", Standing::Fit), ("green", Standing::Unknown)]
+        {
+            assert_eq!(view.standing("infra.east", cluster, &apps), expect, "{cluster}");
+        }
+        clusters.keep(&BTreeSet::from(["blue".to_owned()]));
         let check = |global: &str, cluster: &str, resource: (&str, &str), expect: Standing| {
             let resource = (resource.0.to_owned(), resource.1.to_owned());
             assert_eq!(view.standing(global, cluster, &resource), expect, "{global} {cluster}");

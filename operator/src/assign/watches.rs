@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info_span;
 
 use super::Assigner;
-use super::index::{Item, NamespaceKey, ObjectKey, Type};
+use super::index::{Item, NamespaceKey, ObjectKey, TargetName, Type};
 use super::plan::global;
 use super::standing::{Outline, accepted};
 use crate::marks::Marks;
@@ -82,6 +82,17 @@ impl Assigner {
         for global in concerned {
             self.look_again(&global);
         }
+        // What was told before this process began is looked at, too, and taken back.
+        let told = targets.iter().filter_map(|target| {
+            let told = target.annotation(contract::DELETING)?;
+            Some((target.key.clone(), told.to_owned()))
+        });
+        let told: BTreeMap<_, _> = told.collect();
+        let before = std::mem::replace(&mut *self.told.lock(), told.clone());
+        for (key, _) in told.iter().filter(|(key, told)| before.get(key) != Some(told)) {
+            let target = TargetName { cluster: key.cluster.clone(), name: key.name.clone() };
+            self.queue.add(Item::Deletions(target));
+        }
     }
 
     /// Everything that names a SyncTarget is looked at again.
@@ -115,7 +126,7 @@ impl Assigner {
                 }
                 Event::Delete(object) => {
                     if let Some((key, _)) = read(&kind, object) {
-                        self.objects.lock().remove(&key);
+                        self.objects.lock().forget(&key);
                     }
                 }
                 Event::InitDone => {
@@ -135,11 +146,19 @@ impl Assigner {
         let marks = Marks::of(&metadata);
         let place = (key.cluster.to_string(), key.namespace.to_string());
         let around = self.namespaces.lock().contains_key(&place);
-        self.objects.lock().put(&key, &marks);
+        self.put(&key, &marks);
         if around || !marks.is_empty() {
             self.queue.add(Item::Object(key.clone()));
         }
         (!marks.is_empty()).then_some(key)
+    }
+
+    /// Notes the marks of an object.
+    pub(super) fn put(&self, key: &ObjectKey, marks: &Marks) {
+        let concerned = self.objects.lock().put(key, marks);
+        for target in concerned {
+            self.queue.add(Item::Deletions(target));
+        }
     }
 
     pub(super) async fn follow_namespaces(self: Arc<Self>, client: kube::Client) {
@@ -185,11 +204,21 @@ impl Assigner {
 
     /// What a namespace wants has changed: everything in it is looked at.
     fn turned(&self, (cluster, name): &(String, String)) {
-        for key in self.objects.lock().of_namespace(cluster, name) {
+        let key = NamespaceKey { cluster: cluster.as_str().into(), name: name.as_str().into() };
+        for key in self.objects.lock().of_namespace(&key) {
             self.queue.add(Item::Object(key));
         }
-        let key = NamespaceKey { cluster: cluster.as_str().into(), name: name.as_str().into() };
         self.queue.add(Item::Namespace(key));
+    }
+
+    /// Everything that names a SyncTarget which selects logical clusters is looked at again.
+    fn selecting_again(&self) {
+        for target in self.targets.all() {
+            let allowed = target.spec.allowed_clusters.as_ref();
+            if allowed.is_some_and(|allowed| allowed.selector.is_some()) {
+                self.look_again(&target.key.global());
+            }
+        }
     }
 
     pub(super) async fn follow_clusters(self: Arc<Self>, client: kube::Client) {
@@ -204,6 +233,8 @@ impl Assigner {
                 }
                 Event::InitDone => {
                     self.clusters.keep(&std::mem::take(&mut listed));
+                    // What could not be decided before can be now.
+                    self.selecting_again();
                     continue;
                 }
                 Event::InitApply(object) | Event::Apply(object) => (object, true),
@@ -211,13 +242,8 @@ impl Assigner {
             };
             let Some(name) = object.metadata.name.clone() else { continue };
             let labels = object.metadata.labels.clone().filter(|_| there).unwrap_or_default();
-            if self.clusters.put(&name, &labels) {
-                for target in self.targets.all() {
-                    let allowed = target.spec.allowed_clusters.as_ref();
-                    if allowed.is_some_and(|allowed| allowed.selector.is_some()) {
-                        self.look_again(&target.key.global());
-                    }
-                }
+            if self.clusters.put(&name, &labels) && matches!(event, Event::Apply(_)) {
+                self.selecting_again();
             }
             if there {
                 listed.insert(name);

@@ -1,20 +1,22 @@
 //! One object, or one namespace, at a time: read live, decide, patch.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use contract::{INTENT_LABEL, parse_global_name};
+use crds::LabelSelector;
 use serde_json::Value;
 
 use super::Assigner;
 use super::index::{Item, NamespaceKey, ObjectKey};
 use super::plan::{Around, Plan, Subject, plan};
-use super::standing::View;
+use super::standing::{View, selects, serves};
 use crate::api::{Api, CallError};
 use crate::events::{Regarding, Weight};
 use crate::marks::{Change, Marks, patch};
 use crate::queue::Done;
-use crate::targets::index::path as target_path;
+use crate::targets::index::{Target, path as target_path};
 
 /// How often a patch is made anew because somebody else was faster.
 const ATTEMPTS: usize = 4;
@@ -91,12 +93,12 @@ impl Assigner {
     async fn try_assign(&self, key: &ObjectKey) -> Result<(), CallError> {
         let hub = self.hub.cluster(&key.cluster);
         let Some(object) = hub.metadata(&key.path()).await? else {
-            self.objects.lock().remove(key);
+            self.objects.lock().forget(key);
             return Ok(());
         };
         let metadata = &object["metadata"];
         let marks = Marks::of(metadata);
-        self.objects.lock().put(key, &marks);
+        self.put(key, &marks);
         // Where nothing is to be taken back, the watch's word is enough.
         let mut plan = self.plan(key, &marks, &self.wish(key));
         if plan.changes.values().any(|change| *change == Change::Unassign) {
@@ -130,26 +132,40 @@ impl Assigner {
         intent.map_or(Wish::Nothing, Wish::Intent)
     }
 
-    /// A target that is not known here is asked for, before anything is released as if it were gone.
+    /// Before anything is released, as if its target were gone or served its logical cluster no more,
+    /// both are read live.
     async fn confirm(&self, key: &ObjectKey, plan: &mut Plan) -> Result<(), CallError> {
         let released = plan.changes.iter().filter(|(_, change)| **change == Change::Release);
         let released: Vec<String> = released.map(|(global, _)| global.clone()).collect();
         for global in released {
-            let Some((cluster, name)) = parse_global_name(&global) else { continue };
-            if self.targets.named(cluster, name).is_some() {
-                continue;
-            }
-            let found = match self.hub.cluster(cluster).get(&target_path(name)).await {
-                // No logical cluster of that name can be: no target either.
-                Err(CallError::Refused { code: 400, .. }) => None,
-                found => found?,
-            };
-            if found.is_some() {
+            if self.may_hold(&global, &key.cluster).await? {
                 tracing::debug!(target = global, name = &*key.name, "a target is there after all");
                 plan.changes.remove(&global);
             }
         }
         Ok(())
+    }
+
+    /// Whether a SyncTarget is there and serves a logical cluster, as live reads say.
+    async fn may_hold(&self, global: &str, cluster: &str) -> Result<bool, CallError> {
+        let Some((owner, name)) = parse_global_name(global) else { return Ok(false) };
+        let found = match self.hub.cluster(owner).get(&target_path(name)).await {
+            // No logical cluster of that name can be: no target either.
+            Err(CallError::Refused { code: 400, .. }) => None,
+            found => found?,
+        };
+        let Some(found) = found else { return Ok(false) };
+        // One that can't be read may be of a later release.
+        let Some(target) = Target::read(owner, &found) else { return Ok(true) };
+        if let Some(served) = serves(&target, cluster, |_| None) {
+            return Ok(served);
+        }
+        let path = format!("/apis/core.kcp.io/v1alpha1/logicalclusters/{cluster}");
+        let found = self.hub.cluster("root").metadata(&path).await?;
+        let labels = found.map(|mut found| found["metadata"]["labels"].take()).unwrap_or_default();
+        let labels: BTreeMap<String, String> = serde_json::from_value(labels).unwrap_or_default();
+        let selected = |selector: &LabelSelector| Some(selects(selector, &labels));
+        Ok(serves(&target, cluster, selected).unwrap_or(false))
     }
 
     fn count(&self, plan: &Plan) {

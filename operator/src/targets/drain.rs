@@ -43,7 +43,7 @@ impl Marked {
     }
 
     /// As `deployments team-a/default/web`.
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         let place = match self.text("namespace") {
             "" => String::new(),
             namespace => format!("{namespace}/"),
@@ -127,12 +127,12 @@ pub(crate) async fn change(
 }
 
 /// Some of the objects, for people.
-pub(crate) fn some_of(objects: &[Marked]) -> String {
-    let named: Vec<String> = objects.iter().take(MOST_NAMED).map(Marked::name).collect();
+pub(super) fn some_of(objects: &[String]) -> String {
     let more = match objects.len().saturating_sub(MOST_NAMED) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
+    let named = objects.get(..MOST_NAMED).unwrap_or(objects);
     format!("{}{more}", named.join(", "))
 }
 
@@ -156,7 +156,9 @@ mod tests {
         };
         let one = marked("web", "default");
         assert_eq!(one.path(), "/apis/apps/v1/namespaces/default/deployments/web");
-        assert_eq!(some_of(std::slice::from_ref(&one)), "deployments team/default/web");
-        assert!(some_of(&vec![one; 7]).ends_with("web and 2 more"));
+        let name = one.name();
+        assert_eq!(name, "deployments team/default/web");
+        assert_eq!(some_of(std::slice::from_ref(&name)), name);
+        assert!(some_of(&vec![name; 7]).ends_with("web and 2 more"));
     }
 }

@@ -9,6 +9,7 @@
 //! Finalizers are released without an agent's doing only if none ever came, if the cluster or its agent
 //! could not be reached for a stated time, or if a person says so; then an Event names what is left.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,16 +19,43 @@ use tokio::time::Instant;
 
 use super::drain::{Marked, Search, change, marked, some_of};
 use super::heartbeat::Pulse;
-use super::index::Target;
+use super::index::{Target, TargetKey};
 use super::uninstall::{LeftBehind, installed_in, uninstall};
 use super::{Controller, token};
 use crate::api::CallError;
+use crate::assign::index::ObjectKey;
 use crate::events::Weight;
 use crate::marks::{Change, Marks, State};
 use crate::queue::Done;
 
 /// How often it is looked whether the copies are gone.
 const POLL: Duration = Duration::from_secs(2);
+
+/// How often the whole hub is searched for objects whose copies are not gone.
+const SEARCH: Duration = Duration::from_secs(60);
+
+/// The same where some are of types that no watch shows.
+const SEARCH_UNSHOWN: Duration = Duration::from_secs(10);
+
+/// A search of the whole hub for objects that a SyncTarget holds.
+#[derive(Clone, Debug)]
+pub(super) struct Searched {
+    at: Instant,
+    /// What is waited for, in words; `None` if nothing was found.
+    waits: Option<String>,
+    /// Whether watches do not show all of them.
+    unshown: bool,
+}
+
+/// What a SyncTarget holds, as far as it is known without a search.
+enum Held {
+    /// A search is needed.
+    Unknown,
+    /// Something, in words.
+    Waits(String),
+    /// Nothing was found, and nothing is shown.
+    Nothing,
+}
 
 /// Why nobody waits for an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,8 +90,16 @@ impl Controller {
     /// One turn. `Some` says what it waits for, `None` that it is done.
     async fn try_remove(&self, target: &Target) -> Result<Option<String>, CallError> {
         let global = target.key.global();
-        let held = marked(&self.hub, &global, Search::Labelled).await?;
         let given_up = self.given_up(target);
+        let held = match self.held(&target.key) {
+            Held::Waits(waits) if given_up.is_none() => return Ok(Some(waits)),
+            Held::Nothing => Vec::new(),
+            Held::Waits(_) | Held::Unknown => {
+                let found = marked(&self.hub, &global, Search::Labelled).await?;
+                self.note_search(&target.key, &found);
+                found
+            }
+        };
         if !held.is_empty() {
             let Some(given_up) = given_up else {
                 return self.ask_back(&global, &held).await.map(Some);
@@ -97,14 +133,44 @@ impl Controller {
         }
     }
 
+    /// What is held still, as far as it is known without a search of the whole hub: watches show the
+    /// objects of types that are synced, and the other controller asks the agent for these.
+    fn held(&self, key: &TargetKey) -> Held {
+        let Some(searched) = self.known(key).searched else { return Held::Unknown };
+        let named = self.shown(key);
+        let elapsed = searched.at.elapsed();
+        match (named.is_empty(), searched.waits) {
+            (true, None) => Held::Nothing,
+            (true, Some(waits)) if searched.unshown && elapsed < SEARCH_UNSHOWN => {
+                Held::Waits(waits)
+            }
+            (false, _) if elapsed < SEARCH => Held::Waits(waiting(&named)),
+            _ => Held::Unknown,
+        }
+    }
+
+    /// The objects that a target may hold, as watches show them.
+    fn shown(&self, key: &TargetKey) -> Vec<String> {
+        let objects = self.objects.lock();
+        objects.held_by(&key.global()).map(ObjectKey::label).collect()
+    }
+
+    fn note_search(&self, key: &TargetKey, found: &[Marked]) {
+        let shown: BTreeSet<String> = self.shown(key).into_iter().collect();
+        let found: Vec<String> = found.iter().map(Marked::name).collect();
+        let unshown = found.iter().any(|name| !shown.contains(name));
+        let waits = (!found.is_empty()).then(|| waiting(&found));
+        let searched = Searched { at: Instant::now(), waits, unshown };
+        self.know(key, |known| known.searched = Some(searched));
+    }
+
     /// Asks the agent to remove all copies.
     async fn ask_back(&self, global: &str, held: &[Marked]) -> Result<String, CallError> {
         let state = |object: &Marked| Marks::of(&object.metadata).states.get(global).copied();
         let asked: Vec<Marked> =
             held.iter().filter(|object| state(object) != Some(State::Remove)).cloned().collect();
         change(&self.hub, global, &asked, Change::Unassign).await?;
-        let number = held.len();
-        Ok(format!("waiting for the agent to remove {number} objects: {}", some_of(held)))
+        Ok(waiting(&held.iter().map(Marked::name).collect::<Vec<_>>()))
     }
 
     /// Why nobody waits for the agent; `None` while it may still do its work.
@@ -192,6 +258,7 @@ impl Controller {
 
     async fn tell_left(&self, target: &Target, given_up: GivenUp, held: &[Marked]) {
         let number = held.len();
+        let named: Vec<String> = held.iter().map(Marked::name).collect();
         let why = match given_up {
             GivenUp::NeverCame => return,
             GivenUp::TimedOut(since) => {
@@ -202,7 +269,7 @@ impl Controller {
         let note = format!(
             "{why}: {number} objects are released, and their copies, if there are any, are left in \
              the physical cluster: {}",
-            some_of(held)
+            some_of(&named)
         );
         self.event(target, Weight::Warning, "LeftBehind", &note).await;
     }
@@ -211,6 +278,10 @@ impl Controller {
         let (regarding, hub) = (Self::regarding(&target.key), self.cluster(&target.key));
         self.events.tell(&hub, &regarding, "removal", (weight, reason, note)).await;
     }
+}
+
+fn waiting(named: &[String]) -> String {
+    format!("waiting for the agent to remove {} objects: {}", named.len(), some_of(named))
 }
 
 /// Whether the agent says that its cluster does not answer it.

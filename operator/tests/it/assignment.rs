@@ -157,3 +157,33 @@ async fn marks_of_a_target_that_is_gone_are_released() {
     yard.hub.event("infra", "default", "web", "TargetNotFound").await;
     yard.shutdown().await;
 }
+
+/// Which logical clusters a target selects isn't known at once: nothing is released meanwhile.
+#[tokio::test]
+async fn an_operator_that_begins_releases_nothing() {
+    let yard = Yard::new().await;
+    let path = maps("team");
+    yard.hub.post(&path, &map("first", None)).await;
+    let cluster = "/clusters/root/apis/core.kcp.io/v1alpha1/logicalclusters/team";
+    yard.hub.patch(cluster, &json!({"metadata": {"labels": {"tier": "gold"}}})).await;
+    let spec = json!({
+        "mode": "None", "namespaceMapping": "Hashed",
+        "allowedClusters": {"selector": {"matchLabels": {"tier": "gold"}}},
+    });
+    yard.target("east", &spec).await;
+    yard.accept("east", &[("", "configmaps")]).await;
+    for name in ["a", "b", "c"] {
+        yard.hub.post(&path, &map(name, Some(EAST))).await;
+        yard.hub.eventually(&format!("{path}/{name}"), is_assigned).await;
+    }
+    let before = yard.hub.get(&format!("{path}/a")).await;
+    let yard = yard.restart(|_| ()).await;
+    yard.hub.post(&path, &map("later", Some(EAST))).await;
+    yard.hub.eventually(&format!("{path}/later"), is_assigned).await;
+    assert_eq!(yard.hub.get(&format!("{path}/a")).await, before);
+    // Who loses the label is let go.
+    yard.hub.patch(cluster, &json!({"metadata": {"labels": {"tier": null}}})).await;
+    let released = |found: &Value| state(found).is_empty() && !is_held(found);
+    yard.hub.eventually(&format!("{path}/a"), released).await;
+    yard.shutdown().await;
+}
