@@ -30,4 +30,4 @@ pub use cluster::served_by_hub;
 pub use describe::{Described, content_name, of_definition};
 pub use hub::{Hub, HubError};
 pub use run::{Settings, run};
-pub use selection::{SERVED_BY_HUBS, Selection, USUAL};
+pub use selection::{Asked, SERVED_BY_HUBS, Selection, USUAL};

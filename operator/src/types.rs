@@ -18,9 +18,12 @@
 mod decide;
 mod definition;
 mod descriptions;
+mod entries;
 mod hurt;
 mod index;
+mod situation;
 mod status;
+mod statuses;
 mod sweep;
 mod telling;
 mod watches;
@@ -47,6 +50,10 @@ const SHARE: usize = 2;
 
 /// How long a change is held back before objects are looked at again that it would hurt.
 const HELD: Duration = Duration::from_secs(60);
+
+/// The reason of an import's condition `Available` while it is waited for; every other one stays until
+/// somebody does something.
+const NOT_SERVED_YET: &str = "NotServed";
 
 /// What is to be looked at.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -31,7 +31,7 @@ pub(super) async fn run(
     resources: &[String],
     types: &watch::Sender<Arc<[SyncedType]>>,
 ) {
-    let selection = Selection::of(resources.iter().map(String::as_str));
+    let selection = Selection::of(resources.iter().map(String::as_str), false);
     loop {
         let base = upstream.base(cluster);
         let both = tokio::join!(discover(&upstream.link, &base), discover(downstream, ""));
@@ -145,7 +145,7 @@ mod tests {
             deaf,
         ];
         let check = |named: &[&str], expect: &[&str]| {
-            let selection = Selection::of(named.iter().copied());
+            let selection = Selection::of(named.iter().copied(), false);
             let types = common(&selection, &upstream, &downstream);
             let found: Vec<_> =
                 types.iter().map(|t| format!("{} {}", t.resource, t.version)).collect();

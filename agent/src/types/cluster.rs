@@ -15,6 +15,9 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
                           application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,\
                           application/json";
 
+/// Definitions that are read in one turn: between turns it is looked at what has become of them.
+const PORTION: usize = 32;
+
 /// Where CustomResourceDefinitions are.
 pub(super) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -50,6 +53,10 @@ pub(super) struct Cluster {
 pub(super) struct Unread {
     /// In words.
     pub(super) told: Vec<String>,
+    /// How many definitions have not been looked at yet.
+    pub(super) more: usize,
+    /// Whether some are left to the next turn.
+    pub(super) left: bool,
     /// Whether it may be anything but custom resources.
     others: bool,
     groups: BTreeSet<String>,
@@ -66,9 +73,10 @@ impl Unread {
         self.others || self.groups.contains(group) || self.types.contains(&name)
     }
 
-    fn ty(&mut self, name: &str, why: impl std::fmt::Display) {
-        self.told.push(format!("{name}: {why}"));
-        self.types.insert(name.to_owned());
+    pub(super) fn ty(&mut self, name: &str, why: impl std::fmt::Display) {
+        if self.types.insert(name.to_owned()) {
+            self.told.push(format!("{name}: {why}"));
+        }
     }
 }
 
@@ -112,8 +120,9 @@ impl Cluster {
         self.documents.clear();
     }
 
-    /// Reads what has changed, and writes new descriptions. `definitions` are the resourceVersions of
-    /// all that there are.
+    /// Reads what has changed, and tells of each type as it was read: it is of use before the others
+    /// are known. `definitions` are the resourceVersions of all that there are; some of many are left to
+    /// the next turn.
     ///
     /// # Errors
     /// When the cluster, or the hub, doesn't answer.
@@ -134,17 +143,27 @@ impl Cluster {
             self.selection = Some(selection.clone());
         }
         self.definitions.retain(|name, _| definitions.contains_key(name));
+        // What applications are made of comes first.
+        self.others(cluster, selection, definitions, report, &mut unread).await?;
+        // Those that fail don't count: they would keep the others from their turn.
+        let mut read = 0;
         for (name, version) in definitions {
-            if self.definitions.get(name).is_some_and(|(known, _)| known == version) {
+            let before = self.definitions.get(name);
+            if before.is_some_and(|(known, _)| known == version) {
                 continue;
             }
-            match self.definition(cluster, selection, name, report).await {
-                Ok(()) => {}
+            if read >= PORTION {
+                unread.more += usize::from(before.is_none());
+                unread.left = true;
+                unread.types.insert(name.clone());
+                continue;
+            }
+            match self.definition(cluster, selection, name, report, &mut unread).await {
+                Ok(()) => read += 1,
                 Err(error @ HubError::Unanswered(_)) => return Err(error),
                 Err(error) => unread.ty(name, error),
             }
         }
-        self.others(cluster, selection, definitions, report, &mut unread).await?;
         Ok(unread)
     }
 
@@ -154,6 +173,7 @@ impl Cluster {
         selection: &Selection,
         name: &str,
         report: &mut Report,
+        unread: &mut Unread,
     ) -> Result<(), HubError> {
         let Some(definition) = cluster.get(&format!("{DEFINITIONS}/{name}")).await? else {
             self.definitions.remove(name);
@@ -176,6 +196,7 @@ impl Cluster {
             report.describe(&one).await?;
             known.push(Known::of(one));
         }
+        report.write(&known, unread).await?;
         self.definitions.insert(name.to_owned(), (version, known));
         Ok(())
     }
@@ -280,6 +301,7 @@ impl Cluster {
         let kept: Vec<Known> = { before.into_iter() }
             .filter(|old| !seen(old) && unread.types.contains(&old.name()))
             .collect();
+        report.write(&known, unread).await?;
         known.extend(kept);
         self.groups.insert(group.name.to_string(), known);
         Ok(())

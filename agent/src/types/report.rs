@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use contract::{
     API_RESOURCE_IMPORTS, API_RESOURCE_SCHEMAS, APIRESOURCE_GROUP, SYNC_TARGET_LABEL, SYNC_TARGETS,
-    TYPES_READER, TypeName, WORKLOAD_GROUP, import_name,
+    TYPES_READER, TYPES_READING, TypeName, WORKLOAD_GROUP, import_name,
 };
 use crds::{APIResourceImport, APIResourceImportSpec};
 use serde_json::{Value, json};
@@ -24,8 +24,10 @@ pub(super) struct Report {
     imports: BTreeMap<String, APIResourceImportSpec>,
     /// Descriptions that are there.
     schemas: BTreeSet<String>,
-    /// What was told last of what could not be read.
-    told: Option<String>,
+    /// What was told last of what could not be read: reason and message.
+    told: Option<(&'static str, String)>,
+    /// How many imports were written.
+    written: usize,
 }
 
 // === impl Report ===
@@ -47,7 +49,7 @@ impl Report {
             }
         };
         hub.list(&collection(API_RESOURCE_IMPORTS), &selector, each).await?;
-        Ok(Self { hub, target, imports, schemas, told: None })
+        Ok(Self { hub, target, imports, schemas, told: None, written: 0 })
     }
 
     /// Makes sure that a description is there.
@@ -74,65 +76,100 @@ impl Report {
         }
     }
 
-    /// Writes what has changed since; returns how many writes that took. Types that aren't in `known`
-    /// are marked, but for what is `unread`.
+    /// Writes types that are new or have changed. One that the hub refuses is noted, and keeps no other
+    /// out.
     ///
     /// # Errors
-    /// When something could not be written; the rest has been.
+    /// When the hub doesn't answer.
     pub(super) async fn write<'k>(
         &mut self,
         known: impl IntoIterator<Item = &'k Known>,
-        unread: &Unread,
-    ) -> Result<usize, HubError> {
-        let mut wanted: BTreeMap<String, APIResourceImportSpec> = BTreeMap::new();
+        unread: &mut Unread,
+    ) -> Result<(), HubError> {
         for one in known {
             let spec = self.import(one);
-            wanted.insert(self.name(&spec), spec);
-        }
-        for (name, spec) in &self.imports {
-            let gone = !unread.may_have(&spec.group, &spec.plural);
-            if gone && !wanted.contains_key(name) {
-                let since = spec.vanished_since.clone();
-                let since = since.unwrap_or_else(|| jiff::Timestamp::now().to_string());
-                let marked = APIResourceImportSpec { vanished_since: Some(since), ..spec.clone() };
-                wanted.insert(name.clone(), marked);
+            if let Err(error) = self.put(spec).await? {
+                unread.ty(&contract::type_name(&one.group, &one.plural), error);
             }
         }
-        let mut written = 0;
-        let mut failed = None;
-        for (name, spec) in wanted {
-            if self.imports.get(&name) == Some(&spec) {
-                continue;
-            }
-            match self.hub.apply(&path(&name), TYPES_READER, &self.object(&name, &spec)).await {
-                Ok(_) => {
-                    written += 1;
-                    self.imports.insert(name, spec);
-                }
-                Err(error @ HubError::Unanswered(_)) => return Err(error),
-                Err(error) => failed = Some(error),
+        Ok(())
+    }
+
+    /// Marks types that are not `known` as gone, but for what is `unread`.
+    ///
+    /// # Errors
+    /// When the hub doesn't answer.
+    pub(super) async fn mark_gone<'k>(
+        &mut self,
+        known: impl IntoIterator<Item = &'k Known>,
+        unread: &mut Unread,
+    ) -> Result<(), HubError> {
+        let there: BTreeSet<String> =
+            known.into_iter().map(|one| self.name(&self.import(one))).collect();
+        let gone = self.imports.iter().filter(|(name, spec)| {
+            spec.vanished_since.is_none()
+                && !there.contains(*name)
+                && !unread.may_have(&spec.group, &spec.plural)
+        });
+        let gone: Vec<APIResourceImportSpec> = gone.map(|(_, spec)| spec.clone()).collect();
+        for spec in gone {
+            let name = contract::type_name(&spec.group, &spec.plural);
+            let vanished_since = Some(jiff::Timestamp::now().to_string());
+            if let Err(error) = self.put(APIResourceImportSpec { vanished_since, ..spec }).await? {
+                unread.ty(&name, error);
             }
         }
-        failed.map_or(Ok(written), Err)
+        Ok(())
+    }
+
+    /// Writes an import, if the hub doesn't have it so. The inner error is what the hub has against it.
+    async fn put(&mut self, spec: APIResourceImportSpec) -> Result<Result<(), HubError>, HubError> {
+        let name = self.name(&spec);
+        if self.imports.get(&name) == Some(&spec) {
+            return Ok(Ok(()));
+        }
+        match self.hub.apply(&path(&name), TYPES_READER, &self.object(&name, &spec)).await {
+            Ok(_) => {
+                self.written += 1;
+                self.imports.insert(name, spec);
+                Ok(Ok(()))
+            }
+            // What the hub has against it won't pass by waiting.
+            Err(error) if matches!(error.status(), Some(400 | 403 | 413 | 422)) => Ok(Err(error)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// How many imports were written since this was asked last.
+    pub(super) fn take_written(&mut self) -> usize {
+        std::mem::take(&mut self.written)
     }
 
     /// Tells whether all could be read, if that is news.
     ///
     /// # Errors
     /// When it can't be written.
-    pub(super) async fn tell(&mut self, failures: &[String]) -> Result<(), HubError> {
+    pub(super) async fn tell(&mut self, unread: &Unread) -> Result<(), HubError> {
         const MOST: usize = 20;
+        let failures = &unread.told;
         let mut message =
             failures.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join("; ");
         if failures.len() > MOST {
             message.push_str(&format!("; and {} more", failures.len() - MOST));
         }
+        if unread.more > 0 {
+            let more = format!("{} definitions are still to be read", unread.more);
+            message = if message.is_empty() { more } else { format!("{more}; {message}") };
+        }
         let message: String = message.chars().take(8_000).collect();
-        if self.told.as_ref() == Some(&message) {
+        let (status, reason) = match (unread.more, failures.is_empty()) {
+            (0, true) => ("True", "Complete"),
+            (0, false) => ("False", "Incomplete"),
+            _ => ("False", TYPES_READING),
+        };
+        if self.told.as_ref() == Some(&(reason, message.clone())) {
             return Ok(());
         }
-        let (status, reason) =
-            if failures.is_empty() { ("True", "Complete") } else { ("False", "Incomplete") };
         let object = json!({
             "apiVersion": format!("{WORKLOAD_GROUP}/v1alpha1"),
             "kind": "SyncTarget",
@@ -148,7 +185,7 @@ impl Report {
         let path =
             format!("/apis/{WORKLOAD_GROUP}/v1alpha1/{SYNC_TARGETS}/{}/status", self.target.name);
         self.hub.apply(&path, TYPES_READER, &object).await?;
-        self.told = Some(message);
+        self.told = Some((reason, message));
         Ok(())
     }
 

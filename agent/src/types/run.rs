@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client::Link;
-use crds::SyncTarget;
+use crds::{NamespaceMapping, SyncTarget};
 use engine::SyncedType;
 use futures::{Stream, StreamExt};
 use kube::Api;
@@ -78,6 +78,8 @@ struct Loop {
     /// Until when news of the SyncTarget are expected.
     awaited: Instant,
     turns: u32,
+    /// Whether the last turn left something to the next.
+    left: bool,
 }
 
 /// Reads types and tells of them until it is dropped.
@@ -94,6 +96,7 @@ pub async fn run(settings: Settings) {
         selection: None,
         awaited: now + AWAITED,
         turns: 0,
+        left: false,
         settings,
     };
     let mut events = pin!(definitions(&state.settings.cluster));
@@ -125,9 +128,9 @@ pub async fn run(settings: Settings) {
             }
             () = turn => {
                 let next = match state.turn().await {
-                    Ok(()) => {
+                    Ok(more) => {
                         pause = PAUSES.0;
-                        state.settings.every
+                        if more { Duration::ZERO } else { state.settings.every }
                     }
                     Err(error) => {
                         // What the hub has may be something else by now.
@@ -228,20 +231,21 @@ impl Loop {
         if changed {
             info!(types = count, "the types that are synced have changed");
         }
-        let selection = Selection::of(target.spec.resources.iter().map(String::as_str));
+        let hashed = target.spec.namespace_mapping == NamespaceMapping::Hashed;
+        let selection = Selection::of(target.spec.resources.iter().map(String::as_str), hashed);
         let news = self.selection.as_ref() != Some(&selection);
         self.selection = Some(selection);
         news
     }
 
-    /// Reads what changed in the cluster and tells the hub.
-    async fn turn(&mut self) -> Result<(), HubError> {
+    /// Reads what changed in the cluster and tells the hub. Answers whether there is more to read.
+    async fn turn(&mut self) -> Result<bool, HubError> {
         let (Some(selection), Some(definitions)) = (&self.selection, &self.definitions.known)
         else {
             // Either comes first.
-            return Ok(());
+            return Ok(false);
         };
-        self.turns += 1;
+        self.turns += u32::from(!self.left);
         if self.turns >= THOROUGH {
             (self.turns, self.report) = (0, None);
             self.read.forget();
@@ -254,14 +258,18 @@ impl Loop {
                 self.report.insert(begun)
             }
         };
-        let unread = self.read.read(&self.cluster, selection, definitions, report).await?;
-        let written = report.write(self.read.known(), &unread).await?;
-        report.tell(&unread.told).await?;
+        let mut unread = self.read.read(&self.cluster, selection, definitions, report).await?;
+        // What was known before may be missing in the hub.
+        report.write(self.read.known(), &mut unread).await?;
+        report.mark_gone(self.read.known(), &mut unread).await?;
+        report.tell(&unread).await?;
+        let written = report.take_written();
         if written > 0 {
             info!(written, "told the hub of types");
             self.awaited = Instant::now() + AWAITED;
         }
-        Ok(())
+        self.left = unread.left;
+        Ok(self.left)
     }
 }
 

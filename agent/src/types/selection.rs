@@ -5,7 +5,7 @@ use schema::import::{DiscoveredResource, is_served_here, why_not};
 
 /// The types of Kubernetes that are synced where a SyncTarget names none: what applications are made of.
 /// Custom resources come to these.
-pub const USUAL: [(&str, &str); 14] = [
+pub const USUAL: [(&str, &str); 15] = [
     ("", "configmaps"),
     ("", "persistentvolumeclaims"),
     ("", "pods"),
@@ -19,6 +19,7 @@ pub const USUAL: [(&str, &str); 14] = [
     ("batch", "cronjobs"),
     ("batch", "jobs"),
     ("networking.k8s.io", "ingresses"),
+    ("networking.k8s.io", "networkpolicies"),
     ("policy", "poddisruptionbudgets"),
 ];
 
@@ -32,7 +33,15 @@ const OWN: &str = "kcp.io";
 
 /// Which types of a cluster are of interest.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Selection {
+pub struct Selection {
+    asked: Asked,
+    /// Whether namespaces are called by hashes in the cluster.
+    hashed: bool,
+}
+
+/// What a SyncTarget asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
     /// Every custom resource, and the [`USUAL`] types.
     Usual,
     /// All.
@@ -44,29 +53,41 @@ pub enum Selection {
 // === impl Selection ===
 
 impl Selection {
-    /// What a SyncTarget says: names as `deployments.apps`, `services` or `services.core`; `*` for all.
-    pub fn of<'a>(resources: impl IntoIterator<Item = &'a str>) -> Self {
+    /// What a SyncTarget says: names as `deployments.apps`, `services` or `services.core`; `*` for all;
+    /// and whether its `namespaceMapping` is `Hashed`.
+    pub fn of<'a>(resources: impl IntoIterator<Item = &'a str>, hashed: bool) -> Self {
         let mut named = Vec::new();
         for resource in resources {
             let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
             if plural == "*" && group.is_empty() {
-                return Self::All;
+                return Self { asked: Asked::All, hashed };
             }
             let group = if group == CORE { "" } else { group };
             named.push((group.to_owned(), plural.to_owned()));
         }
-        if named.is_empty() { Self::Usual } else { Self::Named(named) }
+        let asked = if named.is_empty() { Asked::Usual } else { Asked::Named(named) };
+        Self { asked, hashed }
+    }
+
+    /// What is asked for.
+    pub fn asked(&self) -> &Asked {
+        &self.asked
     }
 
     /// Whether a custom resource is of interest.
     pub fn has_custom(&self, group: &str, plural: &str) -> bool {
-        !is_own(group) && (matches!(self, Self::Usual) || self.has(group, plural))
+        !is_own(group) && (self.asked == Asked::Usual || self.has(group, plural))
     }
 
     /// Why a type that isn't a custom resource is not of interest, if it isn't.
     pub fn why_not(&self, group: &str, resource: &DiscoveredResource) -> Option<&'static str> {
         if !self.has(group, &resource.plural) {
             return Some("it is not asked for");
+        }
+        if self.hashed
+            && let Some(why) = contract::why_not_hashed(group, &resource.plural)
+        {
+            return Some(why);
         }
         let hubs = SERVED_BY_HUBS.contains(&(group, &*resource.plural));
         if hubs && is_served_here(group, &resource.plural) {
@@ -77,11 +98,11 @@ impl Selection {
 
     /// Whether a type that isn't a custom resource is of interest.
     pub fn has(&self, group: &str, plural: &str) -> bool {
-        match self {
+        match &self.asked {
             _ if is_own(group) => false,
-            Self::All => true,
-            Self::Usual => USUAL.contains(&(group, plural)),
-            Self::Named(named) => {
+            Asked::All => true,
+            Asked::Usual => USUAL.contains(&(group, plural)),
+            Asked::Named(named) => {
                 let is = |(g, p): &(String, String)| *g == group && (p == plural || p == "*");
                 named.iter().any(is)
             }
@@ -90,10 +111,10 @@ impl Selection {
 
     /// Whether any type of a group may be of interest, custom resources apart.
     pub fn has_group(&self, group: &str) -> bool {
-        match self {
-            Self::All => !is_own(group),
-            Self::Usual => USUAL.iter().any(|(usual, _)| *usual == group),
-            Self::Named(named) => named.iter().any(|(named, _)| named == group),
+        match &self.asked {
+            Asked::All => !is_own(group),
+            Asked::Usual => USUAL.iter().any(|(usual, _)| *usual == group),
+            Asked::Named(named) => named.iter().any(|(named, _)| named == group),
         }
     }
 }
@@ -108,19 +129,20 @@ mod tests {
 
     #[test]
     fn what_is_of_interest() {
-        let usual = Selection::of([]);
-        assert_eq!(usual, Selection::Usual);
+        let usual = Selection::of([], false);
+        assert_eq!(usual.asked, Asked::Usual);
         assert!(usual.has_custom("x.io", "things"));
         assert!(!usual.has_custom("workload.kcp.io", "synctargets"));
         assert!(usual.has("apps", "deployments") && usual.has_group("apps"));
         assert!(!usual.has("apps", "replicasets") && !usual.has_group("rbac.authorization.k8s.io"));
-        assert_eq!(Selection::of(["a.b", "*"]), Selection::All);
-        assert!(!Selection::All.has("kcp.io", "things"));
-        assert!(Selection::All.has("mykcp.io", "things"));
-        let named = Selection::of(["things.x.io", "services", "pods.core"]);
+        let all = Selection::of(["a.b", "*"], false);
+        assert_eq!(all.asked, Asked::All);
+        assert!(!all.has("kcp.io", "things"));
+        assert!(all.has("mykcp.io", "things"));
+        let named = Selection::of(["things.x.io", "services", "pods.core"], false);
         assert!(named.has_custom("x.io", "things") && !named.has_custom("x.io", "others"));
         assert!(named.has("", "services") && named.has("", "pods") && !named.has("apps", "pods"));
-        let all_of_one = Selection::of(["*.x.io"]);
+        let all_of_one = Selection::of(["*.x.io"], false);
         assert!(all_of_one.has_custom("x.io", "others"));
     }
 }

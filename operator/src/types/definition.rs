@@ -35,6 +35,8 @@ pub(super) struct Published {
     pub(super) established: bool,
     /// Why it isn't, in words.
     pub(super) why: String,
+    /// Whether it won't be before somebody does something: its names are another's.
+    pub(super) stuck: bool,
 }
 
 // === impl Published ===
@@ -68,6 +70,7 @@ impl Published {
             versions,
             storage: storage.to_owned(),
             established: is("Established") && is("NamesAccepted") && !going,
+            stuck: condition("NamesAccepted").is_some_and(|found| found["status"] == "False"),
             why: if going { "it is being deleted".to_owned() } else { why.to_owned() },
         })
     }

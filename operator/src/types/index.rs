@@ -5,46 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crds::{
-    APIResourceImport, APIResourceImportSpec, APIResourceImportStatus, Condition,
-    NegotiatedAPIResource, NegotiatedAPIResourceSpec, NegotiatedAPIResourceStatus, SyncTarget,
-    SyncedResource,
-};
-use machinery::selector::LabelSelector;
 use serde_json::Value;
 
+use super::entries::{Import, Negotiated, Place, Target};
 use super::{Item, TypeKey};
-
-/// Where an object is: its logical cluster and its name.
-pub(super) type Place = (String, String);
-
-/// What a target serves.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Import {
-    pub(super) place: Place,
-    pub(super) uid: String,
-    /// Since when (RFC 3339) the target has the type.
-    pub(super) since: String,
-    pub(super) spec: APIResourceImportSpec,
-    pub(super) status: APIResourceImportStatus,
-}
-
-/// What was negotiated.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Negotiated {
-    pub(super) spec: NegotiatedAPIResourceSpec,
-    pub(super) status: NegotiatedAPIResourceStatus,
-}
-
-/// A target.
-#[derive(Clone, Debug)]
-pub(super) struct Target {
-    pub(super) uid: String,
-    allowed: BTreeSet<String>,
-    selector: Option<LabelSelector>,
-    pub(super) conditions: Vec<Condition>,
-    pub(super) synced: Vec<SyncedResource>,
-}
 
 /// Which of the watched kinds something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -231,11 +195,7 @@ impl Index {
     }
 
     fn apply_negotiated(&mut self, place: &Place, object: &Value) -> BTreeSet<Item> {
-        let Ok(read) = serde_json::from_value::<NegotiatedAPIResource>(object.clone()) else {
-            return BTreeSet::new();
-        };
-        let NegotiatedAPIResource { spec, status, .. } = read;
-        let negotiated = Negotiated { spec, status: status.unwrap_or_default() };
+        let Some(negotiated) = Negotiated::read(object) else { return BTreeSet::new() };
         let before = self.negotiated.insert(place.clone(), negotiated.clone());
         let mut concerned = BTreeSet::new();
         if before.as_ref().map(|before| &before.spec) != Some(&negotiated.spec) {
@@ -279,73 +239,6 @@ impl Index {
         let concerned = selecting.flat_map(|(place, _)| self.of_target(place));
         let here = |item: &Item| matches!(item, Item::Type(key) if key.cluster == cluster);
         concerned.filter(here).collect()
-    }
-}
-
-// === impl Target ===
-
-impl Target {
-    fn read(object: &Value) -> Option<Self> {
-        let read: SyncTarget = serde_json::from_value(object.clone()).ok()?;
-        let allowed = read.spec.allowed_clusters.unwrap_or_default();
-        let selector = match allowed.selector {
-            Some(selector) => {
-                let value = serde_json::to_value(selector).ok()?;
-                Some(LabelSelector::from_value(&value).ok()?)
-            }
-            None => None,
-        };
-        let status = read.status.unwrap_or_default();
-        Some(Self {
-            uid: read.metadata.uid?,
-            allowed: allowed.names.into_iter().collect(),
-            selector,
-            conditions: status.conditions,
-            synced: status.synced_resources,
-        })
-    }
-
-    /// The other logical clusters that it serves.
-    fn clusters(&self, labels: &BTreeMap<String, BTreeMap<String, String>>) -> BTreeSet<String> {
-        let selected = labels.keys().filter(|name| self.serves(name, labels));
-        self.allowed.iter().chain(selected).cloned().collect()
-    }
-
-    fn serves(&self, cluster: &str, labels: &BTreeMap<String, BTreeMap<String, String>>) -> bool {
-        let selected = || {
-            let (Some(selector), Some(labels)) = (&self.selector, labels.get(cluster)) else {
-                return false;
-            };
-            selector.matches(|key| labels.get(key).map(String::as_str))
-        };
-        self.allowed.contains(cluster) || selected()
-    }
-}
-
-// === impl Import ===
-
-impl Import {
-    fn read(place: Place, object: &Value) -> Option<Self> {
-        let read: APIResourceImport = serde_json::from_value(object.clone()).ok()?;
-        let labels = read.metadata.labels.unwrap_or_default();
-        let uid = labels.get(contract::SYNC_TARGET_LABEL)?.clone();
-        let since = object.pointer("/metadata/creationTimestamp").and_then(Value::as_str);
-        Some(Self {
-            place,
-            uid,
-            since: since.unwrap_or_default().to_owned(),
-            spec: read.spec,
-            status: read.status.unwrap_or_default(),
-        })
-    }
-}
-
-// === impl Negotiated ===
-
-impl Negotiated {
-    fn key(&self, cluster: &str) -> TypeKey {
-        let NegotiatedAPIResourceSpec { group, plural, .. } = &self.spec;
-        TypeKey { cluster: cluster.to_owned(), group: group.clone(), plural: plural.clone() }
     }
 }
 

@@ -6,9 +6,9 @@ use contract::{SYNC_TARGETS, TYPES_MANAGER, WORKLOAD_GROUP};
 use crds::{Condition, ConditionStatus, SyncedResource, SyncedState};
 use serde_json::json;
 
-use super::index::{Import, Target};
+use super::entries::{Import, Target};
 use super::status::{condition, find, first_of, is_true};
-use super::{TypeKey, TypesController, WorkError};
+use super::{NOT_SERVED_YET, TypeKey, TypesController, WorkError};
 
 // === impl TypesController ===
 
@@ -98,10 +98,20 @@ fn resource(group: &str, plural: &str, imports: &[Import]) -> SyncedResource {
         find(&import.status.conditions, "Compatible")
             .is_some_and(|found| found.status == ConditionStatus::False)
     });
+    let stuck = || {
+        let available = current().filter_map(|import| find(&import.status.conditions, "Available"));
+        let not = |found: &&Condition| {
+            found.status == ConditionStatus::False && found.reason != NOT_SERVED_YET
+        };
+        available.filter(not).map(|found| format!("{}: {}", found.reason, found.message)).next()
+    };
     let (state, message) = if !versions.is_empty() {
         (SyncedState::Accepted, None)
     } else if let Some(bad) = bad {
         (SyncedState::Incompatible, first_of(&bad.status.differences))
+    } else if let Some(message) = stuck() {
+        // The hub doesn't serve it, and won't by waiting: it keeps no other type waiting.
+        (SyncedState::Incompatible, Some(message))
     } else if current().next().is_none() {
         (SyncedState::Pending, Some("the cluster doesn't serve it any more".to_owned()))
     } else {
@@ -132,6 +142,8 @@ fn types_imported(target: &Target, synced: &[SyncedResource]) -> Condition {
     };
     let complete = find(&target.conditions, "TypesComplete");
     let incomplete = complete.filter(|found| found.status == ConditionStatus::False);
+    // Nobody has looked at all of them yet.
+    let reading = incomplete.filter(|found| found.reason == contract::TYPES_READING);
     let waiting = { synced.iter() }
         .any(|resource| resource.state == SyncedState::Pending && resource.message.is_none());
     let accepted = count(SyncedState::Accepted);
@@ -139,8 +151,16 @@ fn types_imported(target: &Target, synced: &[SyncedResource]) -> Condition {
     // Once they are known, a type that comes later is nothing that the target lacks.
     let known = find(&target.conditions, "TypesImported")
         .is_some_and(|found| found.status == ConditionStatus::True);
-    let (status, reason, message) = if waiting && (accepted == 0 || !known) {
-        (ConditionStatus::False, "Pending", names(SyncedState::Pending))
+    let going = waiting || reading.is_some() || complete.is_none();
+    let (status, reason, message) = if (waiting && accepted == 0) || (going && !known) {
+        let mut message = format!("{accepted} of {} types are synced so far", synced.len());
+        if waiting {
+            message.push_str(&format!("; waiting for {}", names(SyncedState::Pending)));
+        }
+        if let Some(reading) = reading {
+            message.push_str(&format!("; {}", reading.message));
+        }
+        (ConditionStatus::False, "Incomplete", message)
     } else if let Some(incomplete) = incomplete {
         (ConditionStatus::True, "Incomplete", incomplete.message.clone())
     } else if incompatible > 0 {

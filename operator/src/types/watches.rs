@@ -16,7 +16,8 @@ use kube::runtime::watcher::{Config, Event};
 use serde_json::Value;
 use tracing::info;
 
-use super::index::{Kind, Place};
+use super::entries::Place;
+use super::index::Kind;
 use super::{Item, TypeKey, TypesController};
 use crate::targets::index::CLUSTER;
 use crate::watching;

@@ -1,6 +1,6 @@
 //! A type in a logical cluster: looked at, decided, written.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use agent::types::{Hub, HubError};
@@ -8,100 +8,20 @@ use contract::{
     API_RESOURCE_IMPORTS, APIRESOURCE_GROUP, NEGOTIATED_API_RESOURCES, TYPES_MANAGER, TypeName,
     type_name, type_object_name,
 };
-use crds::{
-    APIResourceImportStatus, ConditionStatus, Hurt, NegotiatedAPIResourceSpec,
-    NegotiatedAPIResourceStatus, UpdateStrategy,
-};
+use crds::{NegotiatedAPIResourceSpec, UpdateStrategy};
 use negotiation::Type;
-use serde_json::{Value, json};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 use tracing::info;
 
-use super::decide::{Candidate, Decision, Standing, decide, is_compatible};
+use super::decide::decide;
 use super::definition::{self, DEFINITIONS, Published, definition, is_as_planned};
 use super::descriptions::is_own;
+use super::entries::{Import, Negotiated};
 use super::hurt::Judge;
-use super::index::{Import, Negotiated};
-use super::status::{condition, first_of, report, truth};
+use super::situation::{Offer, Outcome, Situation, Stands, candidates};
+use super::statuses::{import_status, negotiated_status};
 use super::{TypeKey, TypesController, WorkError};
-
-/// What is known of a type before anything is decided.
-struct Situation {
-    imports: Vec<(String, Import)>,
-    negotiated: BTreeMap<String, Negotiated>,
-    /// What targets have, by version.
-    offers: BTreeMap<String, Vec<Offer>>,
-    /// The definition, where the type isn't every hub's own.
-    object: Option<Value>,
-    published: Option<Published>,
-    /// Whether every hub has the type itself.
-    own: bool,
-}
-
-/// What was decided of one version, and what came of it.
-struct Outcome {
-    decision: Decision,
-    hurt: Vec<Hurt>,
-    /// How many objects would be hurt.
-    hurt_count: usize,
-    /// Why the version is not in the definition.
-    refused: Option<String>,
-    /// Whether it can't be served beside others.
-    left: bool,
-}
-
-/// What a target is called here, since when it has the type, and the type.
-type Offer = (String, String, Arc<Type>);
-
-/// Who says what the type is, as [`Standing`].
-enum Stands {
-    Enforced(Option<Type>),
-    Published(Type),
-    Unpublished(Option<Arc<Type>>),
-}
-
-// === impl Stands ===
-
-impl Stands {
-    fn borrowed(&self) -> Standing<'_> {
-        match self {
-            Self::Enforced(ty) => Standing::Enforced(ty.as_ref()),
-            Self::Published(ty) => Standing::Published(ty),
-            Self::Unpublished(ty) => Standing::Unpublished(ty.as_deref()),
-        }
-    }
-}
-
-fn candidates(offers: &[Offer]) -> Vec<Candidate<'_>> {
-    offers.iter().map(|(target, since, ty)| Candidate { target, since, ty }).collect()
-}
-
-// === impl Situation ===
-
-impl Situation {
-    fn is_enforced(&self) -> bool {
-        self.own || self.published.as_ref().is_some_and(|published| !published.ours)
-    }
-
-    fn of(&self, version: &str) -> Option<&Negotiated> {
-        self.negotiated.values().find(|negotiated| negotiated.spec.version == version)
-    }
-
-    fn versions(&self) -> BTreeSet<String> {
-        let negotiated = self.negotiated.values().map(|n| n.spec.version.clone());
-        let ours = self.published.iter().filter(|published| published.ours);
-        let ours = ours.flat_map(|published| published.versions.keys().cloned());
-        self.offers.keys().cloned().chain(negotiated).chain(ours).collect()
-    }
-
-    /// Whether the hub serves a version.
-    fn is_served(&self, version: &str) -> bool {
-        self.own
-            || self.published.as_ref().is_some_and(|published| {
-                published.established && published.versions.contains_key(version)
-            })
-    }
-}
 
 // === impl TypesController ===
 
@@ -349,96 +269,6 @@ impl TypesController {
             Err(HubError::Refused { status: 404, .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
-    }
-}
-
-fn negotiated_status(
-    before: &NegotiatedAPIResourceStatus,
-    situation: &Situation,
-    version: &str,
-    outcome: &Outcome,
-    schema: Option<String>,
-) -> NegotiatedAPIResourceStatus {
-    let mut conditions = Vec::new();
-    let mut tell = |kind: &str, is: bool, reason: &str, message: String| {
-        conditions.push(condition(&before.conditions, kind, truth(is), reason, &message));
-    };
-    let some = outcome.decision.ty.is_some();
-    let reason = if some { "Agreed" } else { "NoType" };
-    tell("Negotiated", some, reason, String::new());
-    let enforced = situation.is_enforced();
-    let reason = match (situation.own, enforced) {
-        (true, _) => "BuiltIn",
-        (false, true) => "HandMade",
-        (false, false) => "Negotiated",
-    };
-    tell("Enforced", enforced, reason, String::new());
-    let there = situation.published.as_ref().is_some_and(|p| p.versions.contains_key(version));
-    if !enforced {
-        let (reason, message) = match &outcome.refused {
-            Some(message) => ("Refused", message.clone()),
-            None if there => ("Written", String::new()),
-            None if outcome.left => ("OtherFields", OTHER_FIELDS.to_owned()),
-            None => ("NotWanted", String::new()),
-        };
-        tell("Submitted", there && outcome.refused.is_none(), reason, message);
-    }
-    let served = situation.is_served(version);
-    let why = situation.published.as_ref().map(|p| p.why.clone()).unwrap_or_default();
-    let reason = if served { "Served" } else { "NotServed" };
-    tell("Published", served, reason, if served { String::new() } else { why });
-    let held = outcome.hurt_count > 0 || outcome.left;
-    let (reason, message) = match outcome.hurt_count {
-        0 if outcome.left => ("OtherFields", OTHER_FIELDS.to_owned()),
-        0 => ("Nothing", String::new()),
-        n => ("ObjectsWouldBeHurt", format!("{n} stored objects would be hurt")),
-    };
-    tell("HeldBack", held, reason, message);
-    let (compatible, incompatible) = outcome.decision.sides();
-    NegotiatedAPIResourceStatus {
-        conditions,
-        schema,
-        compatible,
-        incompatible,
-        differences: report(&outcome.decision.differences),
-        hurt: outcome.hurt.clone(),
-    }
-}
-
-/// Why a version isn't served beside others.
-const OTHER_FIELDS: &str = "its fields differ from those of the stored version, and only a cluster \
-                            can convert between them";
-
-fn import_status(
-    situation: &Situation,
-    target: &str,
-    import: &Import,
-    outcome: Option<&Outcome>,
-) -> APIResourceImportStatus {
-    let before = &import.status.conditions;
-    let verdict = outcome.and_then(|outcome| outcome.decision.verdicts.get(target));
-    let differences = verdict.map(|list| report(list)).unwrap_or_default();
-    let vanished = import.spec.vanished_since.is_some();
-    let compatible = match verdict {
-        Some(list) if is_compatible(list) => {
-            condition(before, "Compatible", ConditionStatus::True, "Compatible", "")
-        }
-        Some(_) => {
-            let message = first_of(&differences).unwrap_or_default();
-            condition(before, "Compatible", ConditionStatus::False, "IncompatibleSchema", &message)
-        }
-        None => {
-            let reason = if vanished { "Vanished" } else { "NoDescription" };
-            condition(before, "Compatible", ConditionStatus::Unknown, reason, "")
-        }
-    };
-    let served = situation.is_served(&import.spec.version);
-    let reason = if served { "Served" } else { "NotServed" };
-    let available = condition(before, "Available", truth(served), reason, "");
-    APIResourceImportStatus {
-        conditions: vec![compatible, available],
-        differences,
-        judged: verdict.map(|_| import.spec.schema.clone()),
     }
 }
 
