@@ -116,7 +116,7 @@ pub enum Adoption {
 }
 
 /// How an agent is to be installed.
-#[derive(Debug, ClapArgs)]
+#[derive(Clone, Debug, ClapArgs)]
 pub struct JoinArgs {
     /// A kubeconfig of somebody who may read the SyncTarget and make Secrets in kube-system.
     #[arg(long)]
@@ -137,6 +137,10 @@ pub struct JoinArgs {
     /// The agent's image.
     #[arg(long)]
     pub image: String,
+
+    /// A file as `docker login` writes it, with which the image is pulled.
+    #[arg(long)]
+    pub image_pull_secret: Option<PathBuf>,
 }
 
 // === impl Adoption ===

@@ -81,6 +81,12 @@ impl Settings {
     }
 }
 
+/// Whether a text is what images can be pulled with: JSON as `docker login` writes it.
+pub fn is_pull_secret(text: &str) -> bool {
+    let read: Result<serde_json::Map<String, Value>, _> = serde_json::from_str(text);
+    read.is_ok_and(|read| read.get("auths").is_some_and(Value::is_object))
+}
+
 /// Never shows the tokens.
 impl std::fmt::Debug for Settings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -18,6 +18,8 @@ use runtime::Tasks;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
+pub use join::manifest as join_manifest;
+
 use crate::args::{Args, Command};
 use crate::metrics::Metrics;
 use pages::{AgentPages, State};

@@ -173,15 +173,9 @@ impl Args {
             Some(path) => Some(String::from_utf8(read(path)?).context("--image-pull-secret")?),
             None => None,
         };
-        if let Some(secret) = &pull_secret {
-            // Its content is a secret, and so is what a parser would say of it.
-            let read: Result<serde_json::Map<String, serde_json::Value>, _> =
-                serde_json::from_str(secret);
-            if !read.is_ok_and(|read| read.contains_key("auths")) {
-                bail!(
-                    "the file of --image-pull-secret is not as docker writes it: it has no auths"
-                );
-            }
+        // Its content is a secret, and so is what a parser would say of it.
+        if pull_secret.as_deref().is_some_and(|text| !agent::manifest::is_pull_secret(text)) {
+            bail!("the file of --image-pull-secret is not as docker writes it: it has no auths");
         }
         Ok(Options {
             hub,

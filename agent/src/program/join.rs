@@ -1,6 +1,8 @@
 //! `kcp-agent join`: the manifest that installs an agent, for clusters that nobody reaches from
 //! outside.
 
+use std::path::Path;
+
 use anyhow::{Context, bail, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -14,9 +16,9 @@ use serde_json::{Value, json};
 use super::setup::{Led, read};
 use super::{USER_AGENT, VERSION};
 use crate::args::JoinArgs;
-use crate::manifest::{Settings, SyncedType};
+use crate::manifest::{self, Settings, SyncedType};
 use crate::target::{Read, TargetRef};
-use crate::types::{Selection, USUAL};
+use crate::types::{Asked, Selection, USUAL};
 
 /// How long the token is good for: as long as it may take until somebody applies the manifest.
 const LIFE_HOURS: i64 = 24;
@@ -31,8 +33,12 @@ pub(super) async fn run(args: &JoinArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The manifest, with a fresh token in it.
-pub(super) async fn manifest(args: &JoinArgs) -> anyhow::Result<String> {
+/// The manifest that installs an agent, with a fresh token in it: `kcp-agent join` prints it.
+///
+/// # Errors
+/// What is wrong with the flags and the files that they name; when the hub does not answer, or has no
+/// such SyncTarget.
+pub async fn manifest(args: &JoinArgs) -> anyhow::Result<String> {
     let Led { mut settings, cluster, root } = read(&args.from_kubeconfig)?;
     let cluster = args.cluster.clone().or(cluster);
     let cluster =
@@ -69,11 +75,21 @@ pub(super) async fn manifest(args: &JoinArgs) -> anyhow::Result<String> {
         target: args.sync_target.clone(),
         uid: uid.to_owned(),
         image: args.image.clone(),
-        pull_secret: None,
+        pull_secret: args.image_pull_secret.as_deref().map(pull_secret).transpose()?,
         version: VERSION.to_owned(),
         types: types(&object),
     };
     Ok(manifest.to_yaml()?)
+}
+
+/// What is in a file as `docker login` writes it. Nothing of it is ever told, not even by an error.
+fn pull_secret(path: &Path) -> anyhow::Result<String> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
+    ensure!(
+        manifest::is_pull_secret(&text),
+        "the file of --image-pull-secret is not as docker writes it: it has no auths"
+    );
+    Ok(text)
 }
 
 /// Whether an address means the machine itself, wherever it is read.
@@ -125,10 +141,10 @@ fn types(object: &Value) -> Vec<SyncedType> {
     };
     let accepted = object.pointer("/status/syncedResources").and_then(Value::as_array);
     let text = |value: &Value, field: &str| value.get(field)?.as_str().map(str::to_owned);
-    let mut types: Vec<SyncedType> = match Selection::of(named) {
-        Selection::All => vec![synced(("*", "*"))],
-        Selection::Usual => USUAL.map(synced).to_vec(),
-        Selection::Named(named) => named.iter().map(|(g, r)| synced((g, r))).collect(),
+    let mut types: Vec<SyncedType> = match Selection::of(named, false).asked() {
+        Asked::All => vec![synced(("*", "*"))],
+        Asked::Usual => USUAL.map(synced).to_vec(),
+        Asked::Named(named) => named.iter().map(|(g, r)| synced((g, r))).collect(),
     };
     types.extend(accepted.into_iter().flatten().filter_map(|resource| {
         let group = text(resource, "group").unwrap_or_default();

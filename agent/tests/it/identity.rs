@@ -1,8 +1,13 @@
 //! How an agent comes to its certificate, keeps it and loses it.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use client::{Ask, Credentials, Link};
 use jiff::Timestamp;
 use machinery::kubeconfig::Access;
+use rcgen::{
+    CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair, SanType,
+};
 use serde_json::json;
 
 use crate::world::{NAMESPACE, World, entry, until};
@@ -169,4 +174,58 @@ async fn the_bundle_of_authorities_is_read_again() {
     world.physical.until("/api/v1/namespaces/default/configmaps/late", "there", |_| true).await;
     agent.stop().await;
     world.end().await;
+}
+
+/// A certificate with a fifth of its life left is replaced by asking with it: nothing else is needed, and
+/// its end is not noticed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_certificate_near_its_end_is_renewed_with_itself() {
+    let world = World::new().await;
+    std::fs::remove_file(world.file("token")).unwrap();
+    let (chain, key, end) = ending(&world);
+    let data =
+        json!({"data": {"tls.crt": STANDARD.encode(&chain), "tls.key": STANDARD.encode(&key)}});
+    world.physical.merge(&secret(), &data).await;
+    let agent = world.agent();
+    agent.ready().await;
+    let renewed = async || {
+        let kept = world.physical.get(&secret()).await.unwrap();
+        entry(&kept, "tls.crt").is_some_and(|now| now != chain)
+    };
+    until("it is renewed", renewed).await;
+    assert!(Timestamp::now() < end, "before its end");
+    assert_eq!(requests(&world).await, 1);
+    let shown = "kcp_agent_certificate_expiration_timestamp_seconds";
+    #[expect(clippy::cast_precision_loss, reason = "seconds")]
+    let end_seconds = end.as_second() as f64;
+    until("it is told", async || agent.metric(shown).await > end_seconds + 3600.0).await;
+    until("the first has ended", async || Timestamp::now() > end).await;
+    world.assign("infra", "/api/v1/namespaces/default/configmaps", "late", &json!({})).await;
+    world.physical.until("/api/v1/namespaces/default/configmaps/late", "there", |_| true).await;
+    agent.stop().await;
+    world.end().await;
+}
+
+/// A certificate of the agent by the hub's own authority, with a fifth of 100 seconds left; its key; and
+/// when it ends.
+fn ending(world: &World) -> (String, String, Timestamp) {
+    let read = |name: &str| std::fs::read_to_string(world.file("hub/pki").join(name)).unwrap();
+    let authority = KeyPair::from_pem(&read("ca.key")).unwrap();
+    let issuer = Issuer::from_ca_cert_pem(&read("ca.crt"), authority).unwrap();
+    let now = Timestamp::now();
+    let at = |seconds: i64| {
+        let since = u64::try_from(now.as_second() + seconds).unwrap();
+        rcgen::date_time_ymd(1970, 1, 1) + std::time::Duration::from_secs(since)
+    };
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, contract::agent_name(&world.uid));
+    params.distinguished_name.push(DnType::OrganizationName, contract::AGENTS);
+    let uri = contract::AgentUri { cluster: "infra", name: "east" }.to_string();
+    params.subject_alt_names = vec![SanType::URI(uri.try_into().unwrap())];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    (params.not_before, params.not_after) = (at(-80), at(20));
+    let key = KeyPair::generate().unwrap();
+    let chain = params.signed_by(&key, &issuer).unwrap().pem();
+    (chain, key.serialize_pem(), now + jiff::SignedDuration::from_secs(20))
 }

@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use agent::manifest::{AGENT_NAME, Kind, Settings, SyncedType, describe, namespace};
+use agent::manifest::{AGENT_NAME, Kind, PULL_SECRET, Settings, SyncedType, describe, namespace};
 use crds::ConditionStatus::{False, True};
 use crds::SyncedState;
 use serde_json::Value;
@@ -26,6 +26,9 @@ use crate::args::AgentOptions;
 /// How often everything is applied again, changed or not.
 const WHOLE: Duration = Duration::from_secs(600);
 
+/// After so long an agent that doesn't renew its Lease is known to be silent, with a margin.
+const SILENCE: Duration = Duration::from_secs(60);
+
 /// What is remembered of the last time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory {
@@ -35,6 +38,17 @@ pub(crate) struct Memory {
     digest: String,
     /// Whether a token is in the cluster.
     token: bool,
+    /// When an agent was uninstalled that had been installed for another address of the hub.
+    moved: Option<Instant>,
+}
+
+// === impl Memory ===
+
+impl Memory {
+    /// Whether the Lease may be that of an agent which is not there any more.
+    pub(crate) fn has_moved(&self, now: Instant) -> bool {
+        self.moved.is_some_and(|moved| now.saturating_duration_since(moved) < SILENCE)
+    }
 }
 
 /// The settings of the agent of a target.
@@ -89,6 +103,45 @@ pub(crate) enum Due {
     Later(bool),
 }
 
+/// Makes sure that everything can be installed; then uninstalls agents of the target that were
+/// installed for another address of the hub, as two would work against each other.
+pub(crate) async fn prepare(
+    physical: &Physical,
+    settings: &Settings,
+    memory: &mut Memory,
+    now: Instant,
+) -> Result<(), Verdict> {
+    match try_prepare(&physical.api, settings, memory, now).await {
+        Ok(()) => Ok(()),
+        Err(Failure::Verdict(verdict)) => Err(verdict),
+        Err(Failure::Call(what, error)) => Err(failed(&what, &error)),
+    }
+}
+
+async fn try_prepare(
+    api: &Api,
+    settings: &Settings,
+    memory: &mut Memory,
+    now: Instant,
+) -> Result<(), Failure> {
+    check_free(api, settings).await?;
+    // What went once with the same rights goes again.
+    if memory.digest != settings.digest()
+        && let Some(missing) = rights::missing(api, settings).await
+    {
+        return Err(Failure::Verdict(Verdict::new(False, "MissingRights", missing)));
+    }
+    let own = settings.namespace();
+    for old in installed_in(api, &settings.uid).await.map_err(at("look for what is installed"))? {
+        if old != own {
+            tracing::info!(old, own, "the hub has another address: the agent moves");
+            uninstall(api, &old, &settings.uid).await.map_err(at("uninstall an old agent"))?;
+            memory.moved = Some(now);
+        }
+    }
+    Ok(())
+}
+
 /// Applies everything.
 pub(crate) async fn install(
     physical: &Physical,
@@ -97,10 +150,10 @@ pub(crate) async fn install(
     now: Instant,
 ) -> Verdict {
     let api = &physical.api;
-    match apply(api, settings, memory).await {
+    match apply(api, settings).await {
         Ok(deployment) => {
             let (token, digest) = (settings.token.is_some(), settings.digest());
-            *memory = Memory { applied: Some(now), digest, token };
+            *memory = Memory { applied: Some(now), digest, token, moved: memory.moved };
             installed(settings, available(Some(&deployment)))
         }
         Err(Failure::Verdict(verdict)) => verdict,
@@ -131,32 +184,35 @@ fn failed(what: &str, error: &CallError) -> Verdict {
     Verdict::new(False, reason, format!("{what}: {error}"))
 }
 
-async fn apply(api: &Api, settings: &Settings, memory: &Memory) -> Result<Value, Failure> {
-    let at = |what: &str| {
-        let what = what.to_owned();
-        move |error| Failure::Call(what, error)
-    };
-    let own = settings.namespace();
-    // Where the hub had another address: two agents of one target would work against each other.
-    for old in installed_in(api, &settings.uid).await.map_err(at("look for what is installed"))? {
-        if old != own {
-            uninstall(api, &old, &settings.uid).await.map_err(at("uninstall an old agent"))?;
-        }
-    }
-    check_free(api, settings).await?;
-    // What went once with the same rights goes again.
-    if memory.digest != settings.digest()
-        && let Some(missing) = rights::missing(api, settings).await
-    {
-        return Err(Failure::Verdict(Verdict::new(False, "MissingRights", missing)));
-    }
+/// That a call has failed while something was done.
+fn at(what: &str) -> impl FnOnce(CallError) -> Failure + use<> {
+    let what = what.to_owned();
+    move |error| Failure::Call(what, error)
+}
+
+async fn apply(api: &Api, settings: &Settings) -> Result<Value, Failure> {
     let mut last = Value::Null;
     for object in settings.render() {
         let what = format!("apply {}", describe(&object));
         let path = path(&object);
         last = api.apply(&path, &object).await.map_err(at(&what))?;
     }
+    if settings.pull_secret.is_none() {
+        let what = format!("remove the Secret {PULL_SECRET}");
+        remove_pull_secret(api, settings).await.map_err(at(&what))?;
+    }
     Ok(last)
+}
+
+/// Removes what images were pulled with once, now that nothing is needed.
+async fn remove_pull_secret(api: &Api, settings: &Settings) -> Result<(), CallError> {
+    let Some(kind) = Kind::named("Secret") else { return Ok(()) };
+    let path = kind.path(&settings.namespace(), PULL_SECRET);
+    let Some(found) = api.metadata(&path).await? else { return Ok(()) };
+    if !is_ours(&found, &settings.uid) {
+        return Ok(());
+    }
+    api.delete(&path, found["metadata"]["uid"].as_str().unwrap_or_default()).await
 }
 
 /// That the names are free, or taken by us.

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::conditions::Verdict;
 use super::index::{Target, TargetKey};
-use super::install::{Due, Memory, install, installed, is_due, settings};
+use super::install::{Due, Memory, install, installed, is_due, prepare, settings};
 use super::physical::{self, Physical};
 use super::uninstall::{installed_in, uninstall};
 use super::{Controller, token};
@@ -151,7 +151,9 @@ impl Controller {
         {
             return Ok(installed(&plain, available));
         }
-        let token = self.introduce(target, alive).await?;
+        prepare(&physical, &plain, memory, now).await?;
+        // The next agent finds no certificate of the one before.
+        let token = self.introduce(target, alive && !memory.has_moved(now)).await?;
         let settings = settings(&self.options.agents, target, token);
         Ok(install(&physical, &settings, memory, now).await)
     }

@@ -4,7 +4,12 @@
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 
 mod assignment;
+mod deletions;
+mod following;
 mod installation;
+mod joining;
+mod modes;
+mod pod;
 mod removal;
 mod several;
 mod types;

@@ -101,6 +101,25 @@ impl Side {
         self.running.kubeconfig()
     }
 
+    /// A client of its administrator, in its logical cluster `root`.
+    pub(crate) fn client(&self) -> kube::Client {
+        self.client.clone()
+    }
+
+    /// What stands before `/clusters/…`.
+    pub(crate) fn root_url(&self) -> String {
+        self.access().server.split("/clusters/").next().unwrap().to_owned()
+    }
+
+    /// The certificates that vouch for it, as PEM.
+    pub(crate) fn authority(&self) -> String {
+        String::from_utf8(self.access().authority.unwrap()).unwrap()
+    }
+
+    fn access(&self) -> Access {
+        Access::parse(self.kubeconfig().as_bytes(), None).unwrap()
+    }
+
     async fn ask(&self, request: Request<Vec<u8>>) -> Result<Value, kube::Error> {
         tokio::time::timeout(PATIENCE, self.client.request(request)).await.expect("it answers")
     }
@@ -199,7 +218,7 @@ pub(crate) fn options(hub: &Side) -> Options {
         kubeconfig: None,
         agents: AgentOptions {
             hub: HUB_URL.into(),
-            authority: Some("-----BEGIN CERTIFICATE-----\n".into()),
+            authority: Some(hub.authority()),
             image: "agent:test".into(),
             pull_secret: None,
         },
@@ -218,6 +237,16 @@ impl Yard {
 
     pub(crate) async fn with(change: impl FnOnce(&mut Options)) -> Self {
         let (hub, east) = tokio::join!(Side::start(), Side::physical());
+        let mut options = options(&hub);
+        change(&mut options);
+        let operator = Operator::start(options).await.unwrap();
+        Self { hub, east, operator }
+    }
+
+    /// The operator ends, and another one begins, with other flags.
+    pub(crate) async fn restart(self, change: impl FnOnce(&mut Options)) -> Self {
+        let Self { hub, east, operator } = self;
+        operator.shutdown(Duration::from_secs(20)).await;
         let mut options = options(&hub);
         change(&mut options);
         let operator = Operator::start(options).await.unwrap();
