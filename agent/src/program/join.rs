@@ -55,6 +55,8 @@ pub async fn manifest(args: &JoinArgs) -> anyhow::Result<String> {
         Authorities::Pem(pem) => Some(String::from_utf8_lossy(pem).into_owned()),
         Authorities::System | Authorities::File(_) => None,
     };
+    // Before anything is made at the hub.
+    let pull_secret = args.image_pull_secret.as_deref().map(pull_secret).transpose()?;
     settings.server = root;
     settings.user_agent = USER_AGENT;
     let link = Link::new(settings)?;
@@ -75,7 +77,7 @@ pub async fn manifest(args: &JoinArgs) -> anyhow::Result<String> {
         target: args.sync_target.clone(),
         uid: uid.to_owned(),
         image: args.image.clone(),
-        pull_secret: args.image_pull_secret.as_deref().map(pull_secret).transpose()?,
+        pull_secret,
         version: VERSION.to_owned(),
         types: types(&object),
     };

@@ -200,7 +200,9 @@ impl Hub {
         if told.status.is_success() {
             return if body.is_null() { Err(HubError::Unreadable) } else { Ok(body) };
         }
-        let message = body.get("message").and_then(Value::as_str).unwrap_or("no reason given");
+        // What is no API server's answer is repeated to nobody: in mode Push a tenant names the server.
+        let message = body.get("message").filter(|_| body["kind"] == "Status");
+        let message = message.and_then(Value::as_str).unwrap_or("no reason given");
         let message = message.chars().take(LONGEST).collect();
         Err(HubError::Refused { status: told.status.as_u16(), message })
     }

@@ -54,8 +54,11 @@ impl Pod {
         }));
         flags.push(format!("--to-kubeconfig={}", kubeconfig.display()));
         let pod = Self::run(flags, directory);
+        let status = json!({"status": {"replicas": 1, "availableReplicas": 1}});
+        cluster.patch(&format!("{path}/status"), &status).await;
         let client = cluster.client();
         let stop = pod.tasks.cancellation().clone();
+        let ended = stop.clone();
         drop(pod.tasks.spawn(tracing::Span::none(), async move {
             let follow = async {
                 loop {
@@ -63,13 +66,17 @@ impl Pod {
                     if let Ok(found) = client.request::<Value>(request).await {
                         mounted.show(&found);
                     }
+                    // Pods end with their Deployment.
+                    let request = http::Request::builder().uri(&path).body(Vec::new()).unwrap();
+                    match client.request::<Value>(request).await {
+                        Err(kube::Error::Api(status)) if status.code == 404 => ended.cancel(),
+                        _ => {}
+                    }
                     tokio::time::sleep(REFRESH).await;
                 }
             };
             stop.run_until_cancelled(follow).await;
         }));
-        let status = json!({"status": {"replicas": 1, "availableReplicas": 1}});
-        cluster.patch(&format!("{path}/status"), &status).await;
         pod
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use agent::manifest::Kind;
 use serde_json::{Value, json};
 
-use crate::yard::{TARGETS, Yard, installed_in};
+use crate::yard::{TARGETS, Yard, condition, installed_in};
 
 const MAPS: &str = "/clusters/infra/api/v1/namespaces/default/configmaps";
 
@@ -131,5 +131,44 @@ async fn a_cluster_that_is_gone_is_given_up_after_a_time() {
     assert!(notes.iter().any(|note| note.contains(&installed_in(&uid))), "{notes:?}");
     // Nothing was deleted anywhere.
     assert!(!yard.east.get(&format!("/api/v1/namespaces/{}", installed_in(&uid))).await.is_null());
+    yard.shutdown().await;
+}
+
+/// While an agent removes copies, the hub isn't searched again and again for them.
+#[tokio::test]
+async fn waiting_costs_the_hub_no_lists() {
+    let yard = Yard::new().await;
+    let uid = yard.east().await;
+    yard.says("east", "Installed", "True", "Installed").await;
+    yard.beat(&uid, "2026-01-01T00:00:00.000000Z").await;
+    yard.says("east", "Heartbeat", "True", "LeaseRenewed").await;
+    yard.accept("east", &[("", "configmaps")]).await;
+    let labels = json!({"workloads.kcp.io/cluster": "east"});
+    for name in ["a", "b"] {
+        yard.hub.post(MAPS, &json!({"metadata": {"name": name, "labels": labels}})).await;
+        let path = format!("{MAPS}/{name}");
+        yard.hub.eventually(&path, |found| state(found, "infra.east") == Some("Sync")).await;
+    }
+    yard.hub.delete(&target("east")).await;
+    let done = json!({"metadata": {
+        "labels": {"sync.workloads.kcp.io/infra.east": null}, "finalizers": null,
+    }});
+    for (name, left) in [("a", "2 objects"), ("b", "1 objects")] {
+        let says = |found: &Value| {
+            let message =
+                condition(found, "Ready")["message"].as_str().unwrap_or_default().to_owned();
+            message.contains(&format!("remove {left}"))
+        };
+        yard.hub.eventually(&target("east"), says).await;
+        if left.starts_with('1') {
+            // It has said so by what the watches show, and goes on so for three more looks.
+            let before = yard.hub.lists("configmaps").await;
+            tokio::time::sleep(Duration::from_secs(7)).await;
+            assert_eq!(yard.hub.lists("configmaps").await, before);
+        }
+        yard.hub.patch(&format!("{MAPS}/{name}"), &done).await;
+    }
+    // The last one is the sign to look for what is left.
+    yard.hub.eventually(&target("east"), Value::is_null).await;
     yard.shutdown().await;
 }

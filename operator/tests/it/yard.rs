@@ -183,6 +183,18 @@ impl Side {
         }
     }
 
+    /// How many lists of a resource it has answered.
+    pub(crate) async fn lists(&self, resource: &str) -> u64 {
+        let told = self.whole().ask(client::Ask::get("/metrics")).await.unwrap();
+        let text = String::from_utf8(told.body.to_vec()).unwrap();
+        let lines = text.lines().filter(|line| {
+            line.starts_with("apiserver_request_total{")
+                && line.contains("verb=\"LIST\"")
+                && line.contains(&format!("resource=\"{resource}\""))
+        });
+        lines.map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum()
+    }
+
     /// The reasons of Events about an object in a namespace.
     pub(crate) async fn event(
         &self,
