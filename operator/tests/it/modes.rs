@@ -31,19 +31,19 @@ fn deployment(name: &str, labels: &Value) -> Value {
     })
 }
 
-async fn whole(mode: &str) {
-    let yard = Yard::new().await;
-    let namespaces = "/clusters/infra/api/v1/namespaces";
-    yard.hub
-        .post(
-            "/clusters/infra/api/v1/namespaces/default/configmaps",
-            &json!({"metadata": {"name": "first"}}),
-        )
-        .await;
-    yard.hub.post(namespaces, &json!({"metadata": {"name": "shop"}})).await;
+const NAMESPACES: &str = "/clusters/infra/api/v1/namespaces";
+
+fn intent() -> Value {
+    json!({"workloads.kcp.io/cluster": "east"})
+}
+
+/// A cluster joins; with the UID of its SyncTarget, and its agent if it isn't the operator.
+async fn joins(yard: &Yard, mode: &str) -> (String, Option<Pod>) {
+    let first = json!({"metadata": {"name": "first"}});
+    yard.hub.post("/clusters/infra/api/v1/namespaces/default/configmaps", &first).await;
+    yard.hub.post(NAMESPACES, &json!({"metadata": {"name": "shop"}})).await;
     // Without a physical cluster there is no such type.
     assert!(!serves_apps(&yard.hub).await);
-
     let mut spec = yard.secret("east", yard.east.kubeconfig()).await;
     spec["mode"] = mode.into();
     let uid = yard.target("east", &spec).await;
@@ -55,10 +55,12 @@ async fn whole(mode: &str) {
     yard.says("east", "Ready", "True", "Ready").await;
     yard.says("east", "TypesImported", "True", "Imported").await;
     assert!(serves_apps(&yard.hub).await, "as soon as it is ready");
+    (uid, pod)
+}
 
-    // By a label of its own, and not without.
-    let label = json!({"workloads.kcp.io/cluster": "east"});
-    yard.hub.post(&at_hub(DEPLOYMENTS), &deployment("web", &label)).await;
+/// By a label of its own, and not without.
+async fn flows(yard: &Yard) {
+    yard.hub.post(&at_hub(DEPLOYMENTS), &deployment("web", &intent())).await;
     yard.hub.post(&at_hub(DEPLOYMENTS), &deployment("plain", &json!({}))).await;
     let settings = json!({"metadata": {"name": "settings"}, "data": {"a": "1"}});
     yard.hub.post(&at_hub(MAPS), &settings).await;
@@ -75,37 +77,47 @@ async fn whole(mode: &str) {
     assert_eq!(found["status"]["observedGeneration"], found["metadata"]["generation"]);
     assert!(yard.east.get(&format!("{DEPLOYMENTS}/plain")).await.is_null());
     assert!(yard.east.get(&format!("{MAPS}/settings")).await.is_null());
+}
 
-    // By the label of the namespace.
-    let namespace = format!("{namespaces}/shop");
-    yard.hub.patch(&namespace, &json!({"metadata": {"labels": label}})).await;
-    yard.east.eventually(&format!("{MAPS}/settings"), |found| found["data"]["a"] == "1").await;
-    yard.east.eventually(&format!("{DEPLOYMENTS}/plain"), |found| !found.is_null()).await;
-
-    // Taken back, and deleted.
+/// By the label of the namespace; then taken back, and deleted.
+async fn comes_and_goes(yard: &Yard) {
+    let namespace = format!("{NAMESPACES}/shop");
+    yard.hub.patch(&namespace, &json!({"metadata": {"labels": intent()}})).await;
+    let (plain, settings) = (format!("{DEPLOYMENTS}/plain"), format!("{MAPS}/settings"));
+    yard.east.eventually(&settings, |found| found["data"]["a"] == "1").await;
+    yard.east.eventually(&plain, |found| !found.is_null()).await;
     let none = json!({"metadata": {"labels": {"workloads.kcp.io/cluster": ""}}});
-    yard.hub.patch(&at_hub(&format!("{MAPS}/settings")), &none).await;
-    yard.east.eventually(&format!("{MAPS}/settings"), Value::is_null).await;
-    assert!(!yard.hub.get(&at_hub(&format!("{MAPS}/settings"))).await.is_null());
-    let plain = at_hub(&format!("{DEPLOYMENTS}/plain"));
-    yard.hub.delete(&plain).await;
-    yard.hub.eventually(&plain, Value::is_null).await;
-    assert!(yard.east.get(&format!("{DEPLOYMENTS}/plain")).await.is_null());
+    yard.hub.patch(&at_hub(&settings), &none).await;
+    yard.east.eventually(&settings, Value::is_null).await;
+    assert!(!yard.hub.get(&at_hub(&settings)).await.is_null());
+    yard.hub.delete(&at_hub(&plain)).await;
+    yard.hub.eventually(&at_hub(&plain), Value::is_null).await;
+    assert!(yard.east.get(&plain).await.is_null());
+}
 
-    // The target goes: its objects are released and kept, and so is the type.
+/// The target goes: its objects are released and kept, and so is the type.
+async fn leaves(yard: &Yard, uid: &str, pod: Option<Pod>) {
     let target = format!("/clusters/infra{TARGETS}/east");
     yard.hub.delete(&target).await;
     yard.hub.eventually(&target, Value::is_null).await;
-    yard.east.eventually(&copy, Value::is_null).await;
-    let kept = yard.hub.get(&web).await;
+    yard.east.eventually(&format!("{DEPLOYMENTS}/web"), Value::is_null).await;
+    let kept = yard.hub.get(&at_hub(&format!("{DEPLOYMENTS}/web"))).await;
     assert_eq!(kept["metadata"].get("finalizers"), None, "{kept}");
-    assert_eq!(kept["metadata"]["labels"], label);
+    assert_eq!(kept["metadata"]["labels"], intent());
     assert!(serves_apps(&yard.hub).await);
     if let Some(pod) = pod {
         pod.stop().await;
     }
-    let installed = format!("/api/v1/namespaces/{}", installed_in(&uid));
+    let installed = format!("/api/v1/namespaces/{}", installed_in(uid));
     yard.east.eventually(&installed, Value::is_null).await;
+}
+
+async fn whole(mode: &str) {
+    let yard = Yard::new().await;
+    let (uid, pod) = joins(&yard, mode).await;
+    flows(&yard).await;
+    comes_and_goes(&yard).await;
+    leaves(&yard, &uid, pod).await;
     yard.shutdown().await;
 }
 
