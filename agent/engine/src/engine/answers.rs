@@ -106,13 +106,25 @@ impl Ask {
     }
 }
 
-/// What a server says, for people, bounded.
+/// What a server says, for people, bounded. Why something is refused stands at the end, after the
+/// value, which may be long.
 pub(super) fn message(body: &Value, status: u16) -> String {
     let text = body.get("message").and_then(Value::as_str).unwrap_or_default();
     if text.is_empty() {
         return if status == 0 { "no answer".to_owned() } else { format!("status {status}") };
     }
-    text.chars().take(LONGEST).collect()
+    let count = text.chars().count();
+    if count <= LONGEST {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(LONGEST / 2).collect();
+    let tail: String = text.chars().skip(count - LONGEST / 2).collect();
+    format!("{head} … {tail}")
+}
+
+/// All that a server says, for programs: never told, as it may hold what is in an object.
+pub(super) fn whole_message(body: &Value) -> &str {
+    body.get("message").and_then(Value::as_str).unwrap_or_default()
 }
 
 fn causes(body: &Value) -> impl Iterator<Item = &Value> {

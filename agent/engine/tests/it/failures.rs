@@ -50,6 +50,22 @@ fn refusals_hold_up_nothing_else() {
     }
 }
 
+/// What is refused, and why, is told even where the value in between is long, as of a Job's template.
+#[test]
+fn the_reason_stands_after_a_long_value() {
+    let mut world = World::new();
+    let text = format!("spec.template: Invalid value: {}: field is immutable", "x".repeat(5000));
+    world.cluster.refusals.insert("bad".into(), status(422, "Invalid", &text, json!({})));
+    world.create(config("bad", "1"));
+    world.settle(60_000);
+    let seen = record(&world, "configmaps.bad").unwrap();
+    let applied = &seen["status"]["conditions"][0];
+    assert_eq!(applied["reason"], "ApplyImmutable");
+    let told = applied["message"].as_str().unwrap();
+    assert!(told.contains("spec.template") && told.ends_with("field is immutable"), "{told}");
+    assert!(told.chars().count() < 1100, "{told}");
+}
+
 /// What is said of a Secret may hold what is in it.
 #[test]
 fn refusals_of_secrets_tell_no_values() {

@@ -3,7 +3,7 @@
 use contract::SYNC_TARGET_LABEL;
 use serde_json::Value;
 
-use super::{Ask, causes, has_cause, message, unmarked};
+use super::{Ask, causes, has_cause, message, unmarked, whole_message};
 use crate::Now;
 use crate::engine::entry::{Adopt, Copy, Foreign, Hold, Id, Note, Remake, Work};
 use crate::engine::observe::{mark, text};
@@ -139,7 +139,7 @@ impl Engine {
             self.pause(id, Work::Down, now);
             return;
         }
-        let text = why.to_ascii_lowercase();
+        let text = whole_message(body).to_ascii_lowercase();
         let reason = match status {
             409 => {
                 let uid = match self.index.get(id).map(|entry| &entry.copy) {
