@@ -1,6 +1,7 @@
-//! The agent as a process, for physical clusters without nodes: it is started as its Deployment there
-//! says, with what a kubelet would give its pod.
+//! The agent as a process: for physical clusters without nodes, where it is started as its Deployment
+//! there says, with what a kubelet would give its pod; or by hand.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -41,6 +42,7 @@ pub struct Agent {
     process: Process,
     run: Run,
     name: String,
+    /// Of its pod; empty for one by hand.
     namespace: String,
     arguments: Vec<String>,
     port: u16,
@@ -50,7 +52,8 @@ pub struct Agent {
 
 impl Agent {
     /// Starts the agent that is installed in `namespace` of a physical cluster, whose administrator
-    /// `kubectl` is, with the kubeconfig `admin`. It has no more rights there than its ServiceAccount.
+    /// `kubectl` is. It reaches the cluster at the address in the kubeconfig `admin`, and has no more
+    /// rights there than its ServiceAccount.
     ///
     /// # Errors
     /// When nothing is installed there, or the agent does not start.
@@ -96,6 +99,19 @@ impl Agent {
         Ok(Self { process, run: run.clone(), name, namespace, arguments, port })
     }
 
+    /// Starts an agent by hand, with these flags.
+    ///
+    /// # Errors
+    /// When it does not build or start.
+    pub fn by_hand(run: &Run, name: &str, flags: &[String]) -> Result<Self> {
+        let [port] = ports::free()?;
+        let listen = format!("--listen=127.0.0.1:{port}");
+        let arguments = [flags, &[listen]].concat();
+        let process = spawn(run, name, "", &arguments)?;
+        let (name, namespace) = (name.to_owned(), String::new());
+        Ok(Self { process, run: run.clone(), name, namespace, arguments, port })
+    }
+
     /// The process.
     pub fn process(&mut self) -> &mut Process {
         &mut self.process
@@ -107,6 +123,14 @@ impl Agent {
     /// When the agent does not answer.
     pub fn sum(&self, prefix: &str) -> Result<f64> {
         sum_at(self.port, prefix)
+    }
+
+    /// All series of its metrics that begin so, and their values.
+    ///
+    /// # Errors
+    /// When the agent does not answer.
+    pub fn series(&self, prefix: &str) -> Result<BTreeMap<String, f64>> {
+        series_at(self.port, prefix)
     }
 
     /// Starts it again as it was started; kills it first, if it still runs.
@@ -140,18 +164,29 @@ impl Agent {
 /// # Errors
 /// When the agent does not answer.
 pub fn sum_at(port: u16, prefix: &str) -> Result<f64> {
+    Ok(series_at(port, prefix)?.into_values().sum())
+}
+
+fn series_at(port: u16, prefix: &str) -> Result<BTreeMap<String, f64>> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).context("reach the agent")?;
     stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")?;
     let mut text = String::new();
     stream.read_to_string(&mut text)?;
     ensure!(text.starts_with("HTTP/1.1 200"), "the agent's metrics can't be read");
-    let values = text.lines().filter(|line| line.starts_with(prefix));
-    Ok(values.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum())
+    let lines = text.lines().filter(|line| line.starts_with(prefix));
+    let series = lines.filter_map(|line| {
+        let (name, value) = line.rsplit_once(' ')?;
+        Some((name.to_owned(), value.parse().ok()?))
+    });
+    Ok(series.collect())
 }
 
 fn spawn(run: &Run, name: &str, namespace: &str, arguments: &[String]) -> Result<Process> {
     let mut command = Command::new(program_to_test()?);
-    command.args(arguments).env("POD_NAME", name).env("POD_NAMESPACE", namespace);
+    command.args(arguments);
+    if !namespace.is_empty() {
+        command.env("POD_NAME", name).env("POD_NAMESPACE", namespace);
+    }
     Process::spawn(run, name, command)
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rustls::client::WantsClientCert;
@@ -25,7 +25,7 @@ const LONGEST_ANSWER: u64 = 32 << 20;
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// A client of one server, as its administrator.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Client {
     access: Access,
     prefix: String,
@@ -111,6 +111,37 @@ impl Client {
         self.ask_over(&mut self.connect()?, request, "close")
     }
 
+    /// Sends a request, as [`Self::ask`], and hands each line of the answer to `each` as it comes,
+    /// until that returns false or the answer ends. Returns the status; of another than 200 the
+    /// lines are none of what was asked for.
+    ///
+    /// # Errors
+    /// When there is no answer, it is no HTTP, or it breaks off.
+    pub fn follow(
+        &self,
+        request: &Request<'_>,
+        mut each: impl FnMut(&[u8]) -> bool,
+    ) -> Result<u16> {
+        let mut stream = self.connect()?;
+        self.send(&mut stream, request, "close")?;
+        let (status, headers) = read_head(&mut stream)?;
+        let chunked = headers.get("transfer-encoding").is_some_and(|coding| coding == "chunked");
+        if !chunked {
+            return Ok(status);
+        }
+        let mut pending = Vec::new();
+        while read_chunk(&mut stream, &mut pending)? {
+            while let Some(end) = pending.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = pending.drain(..=end).collect();
+                if !each(line.trim_ascii_end()) {
+                    return Ok(status);
+                }
+            }
+            ensure!(pending.len() as u64 <= LONGEST_ANSWER, "a line is too long");
+        }
+        Ok(status)
+    }
+
     /// Requests over one connection, one after the other.
     pub fn session(&self) -> Session<'_> {
         Session { client: self, stream: None }
@@ -140,6 +171,15 @@ impl Client {
         request: &Request<'_>,
         connection: &str,
     ) -> Result<Response> {
+        // A server may answer before it has read all, and then close.
+        let sent = self.send(stream, request, connection);
+        read(stream, request).with_context(|| match sent {
+            Ok(()) => "read the answer".to_owned(),
+            Err(error) => format!("read the answer, after sending had failed: {error:#}"),
+        })
+    }
+
+    fn send(&self, stream: &mut Stream, request: &Request<'_>, connection: &str) -> Result<()> {
         let mut head = format!(
             "{} {}{} HTTP/1.1\r\nHost: {}\r\nConnection: {connection}\r\nUser-Agent: diff/1\r\n",
             request.method,
@@ -160,13 +200,9 @@ impl Client {
         head += "\r\n";
         let mut message = head.into_bytes();
         message.extend_from_slice(body);
-        // A server may answer before it has read all, and then close.
         let out = &mut stream.get_mut().0;
-        let sent = out.write_all(&message).and_then(|()| out.flush());
-        read(stream, request).with_context(|| match sent {
-            Ok(()) => "read the answer".to_owned(),
-            Err(error) => format!("read the answer, after sending had failed: {error}"),
-        })
+        out.write_all(&message)?;
+        Ok(out.flush()?)
     }
 }
 
@@ -225,7 +261,8 @@ impl Read for Incoming {
     }
 }
 
-fn read(stream: &mut Stream, request: &Request<'_>) -> Result<Response> {
+/// The status and the headers of an answer, by name in lower case.
+fn read_head(stream: &mut Stream) -> Result<(u16, BTreeMap<String, String>)> {
     let status = line(stream)?;
     let status = status.split(' ').nth(1).with_context(|| format!("no status: {status:?}"))?;
     let status = status.parse()?;
@@ -233,13 +270,17 @@ fn read(stream: &mut Stream, request: &Request<'_>) -> Result<Response> {
     loop {
         let line = line(stream)?;
         if line.is_empty() {
-            break;
+            return Ok((status, headers));
         }
         let (name, value) = line.split_once(':').with_context(|| format!("header {line:?}"))?;
         let value = value.trim();
         let entry = headers.entry(name.to_ascii_lowercase());
         entry.and_modify(|all| *all += &format!("\n{value}")).or_insert_with(|| value.to_owned());
     }
+}
+
+fn read(stream: &mut Stream, request: &Request<'_>) -> Result<Response> {
+    let (status, headers) = read_head(stream)?;
     let mut body = Vec::new();
     let chunked = headers.get("transfer-encoding").is_some_and(|coding| coding == "chunked");
     if request.method == "HEAD" {
@@ -254,24 +295,29 @@ fn read(stream: &mut Stream, request: &Request<'_>) -> Result<Response> {
 }
 
 fn read_chunks(stream: &mut Stream, body: &mut Vec<u8>, lines: Option<usize>) -> Result<()> {
-    loop {
-        let size = line(stream)?;
-        let size = u64::from_str_radix(size.trim(), 16).with_context(|| format!("{size:?}"))?;
-        if size == 0 {
-            // What follows it belongs to this answer, too.
-            while !line(stream)?.is_empty() {}
-            return Ok(());
-        }
-        if size > LONGEST_ANSWER || body.len() as u64 > LONGEST_ANSWER {
-            bail!("the answer is too long");
-        }
-        stream.take(size).read_to_end(body)?;
-        line(stream)?;
+    while read_chunk(stream, body)? {
+        ensure!(body.len() as u64 <= LONGEST_ANSWER, "the answer is too long");
         let complete = body.iter().filter(|byte| **byte == b'\n').count();
         if lines.is_some_and(|lines| complete >= lines) {
-            return Ok(());
+            break;
         }
     }
+    Ok(())
+}
+
+/// Reads one chunk; false if it was the last, which is empty.
+fn read_chunk(stream: &mut Stream, body: &mut Vec<u8>) -> Result<bool> {
+    let size = line(stream)?;
+    let size = u64::from_str_radix(size.trim(), 16).with_context(|| format!("{size:?}"))?;
+    if size == 0 {
+        // What follows it belongs to this answer, too.
+        while !line(stream)?.is_empty() {}
+        return Ok(false);
+    }
+    ensure!(size <= LONGEST_ANSWER, "the answer is too long");
+    stream.take(size).read_to_end(body)?;
+    line(stream)?;
+    Ok(true)
 }
 
 fn line(stream: &mut Stream) -> Result<String> {

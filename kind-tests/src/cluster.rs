@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use crate::control_plane::{ControlPlane, Options};
+use crate::controllers::{ControllerManager, kubeconfigs};
 use crate::process::{Process, is_on_path};
 use crate::run::Run;
 use crate::scenario::Need;
@@ -82,7 +83,7 @@ pub struct Cluster {
 /// The programs beside the API server.
 #[derive(Debug)]
 struct Controllers {
-    manager: Process,
+    manager: ControllerManager,
     scheduler: Process,
 }
 
@@ -143,7 +144,7 @@ impl Cluster {
     /// # Errors
     /// As said.
     pub fn check_running(&mut self) -> Result<()> {
-        self.controllers.manager.check_running()?;
+        self.controllers.manager.process().check_running()?;
         self.controllers.scheduler.check_running()?;
         self.node.check_running()
     }
@@ -153,20 +154,10 @@ impl Cluster {
 
 impl Controllers {
     fn start(run: &Run, name: &str, control_plane: &ControlPlane) -> Result<Self> {
-        let namespace = control_plane.namespace().context("a network namespace")?;
-        let kubeconfigs = ["kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig"]
-            .map(|flag| format!("--{flag}={}", control_plane.kubeconfig().display()));
-        let mut manager = namespace.command(path(Tool::KubeControllerManager)?);
-        let files = control_plane.files();
-        manager.args(&kubeconfigs).args([
-            format!("--root-ca-file={}", files.authority.display()),
-            format!("--service-account-private-key-file={}", files.token_key.display()),
-            "--leader-elect=false".to_owned(),
-        ]);
-        let mut scheduler = namespace.command(path(Tool::KubeScheduler)?);
-        scheduler.args(&kubeconfigs).arg("--leader-elect=false");
+        let mut scheduler = control_plane.command(path(Tool::KubeScheduler)?);
+        scheduler.args(kubeconfigs(control_plane)).arg("--leader-elect=false");
         Ok(Self {
-            manager: Process::spawn(run, &format!("{name}-controller-manager"), manager)?,
+            manager: ControllerManager::start(run, name, control_plane)?,
             scheduler: Process::spawn(run, &format!("{name}-scheduler"), scheduler)?,
         })
     }

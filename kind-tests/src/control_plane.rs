@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use rcgen::KeyPair;
 
 use crate::etcd;
@@ -38,8 +38,15 @@ pub struct ControlPlane {
     kubeconfig: PathBuf,
     folder: PathBuf,
     name: String,
-    /// The API server's, to start it again.
-    arguments: Vec<String>,
+    /// To start the programs again.
+    arguments: Arguments,
+}
+
+/// The flags of both programs.
+#[derive(Clone, Debug)]
+struct Arguments {
+    etcd: Vec<String>,
+    apiserver: Vec<String>,
 }
 
 /// Files of a control plane that its other programs need.
@@ -88,18 +95,17 @@ impl ControlPlane {
             Some(namespace) => Ports::inside(namespace),
             None => Ports::free()?,
         };
-        let command = |program: PathBuf| match &namespace {
-            Some(namespace) => namespace.command(program),
-            None => Command::new(program),
+        let token = fs::read_to_string("/proc/sys/kernel/random/uuid")?.trim().to_owned();
+        let arguments = Arguments {
+            etcd: etcd::arguments(folder, ports.etcd, ports.etcd_peer, options.durable),
+            apiserver: apiserver_arguments(folder, &ports, &token)?,
         };
-        let mut etcd = command(path(Tool::Etcd)?);
-        etcd.args(etcd::arguments(folder, ports.etcd, ports.etcd_peer, options.durable));
+        let mut etcd = inside(namespace.as_ref(), path(Tool::Etcd)?);
+        etcd.args(&arguments.etcd);
         let etcd = Process::spawn(run, &format!("{name}-etcd"), etcd)?;
 
-        let token = fs::read_to_string("/proc/sys/kernel/random/uuid")?.trim().to_owned();
-        let arguments = apiserver_arguments(folder, &ports, &token)?;
-        let mut apiserver = command(path(Tool::KubeApiserver)?);
-        apiserver.args(&arguments);
+        let mut apiserver = inside(namespace.as_ref(), path(Tool::KubeApiserver)?);
+        apiserver.args(&arguments.apiserver);
         let mut apiserver = Process::spawn(run, &format!("{name}-apiserver"), apiserver)?;
 
         let certificate = folder.join("certificates/apiserver.crt");
@@ -114,6 +120,11 @@ impl ControlPlane {
         access.write(&kubeconfig, &token)?;
         let (folder, name) = (folder.to_owned(), name.to_owned());
         Ok(Self { apiserver, etcd, namespace, access, kubeconfig, folder, name, arguments })
+    }
+
+    /// A command that runs beside its programs, in the same network.
+    pub(crate) fn command(&self, program: PathBuf) -> Command {
+        inside(self.namespace.as_ref(), program)
     }
 
     /// Files that its other programs need.
@@ -138,14 +149,25 @@ impl ControlPlane {
     /// As [`ControlPlane::start`].
     pub fn start_api(&mut self, run: &Run) -> Result<()> {
         self.apiserver.terminate()?;
-        let program = path(Tool::KubeApiserver)?;
-        let mut command = match &self.namespace {
-            Some(namespace) => namespace.command(program),
-            None => Command::new(program),
-        };
-        command.args(&self.arguments);
+        let mut command = self.command(path(Tool::KubeApiserver)?);
+        command.args(&self.arguments.apiserver);
         self.apiserver = Process::spawn(run, &format!("{}-apiserver", self.name), command)?;
         https::until_ready(&mut self.apiserver, &self.access)
+    }
+
+    /// Makes the cluster anew, at the same address and with the same credentials: nothing of what it
+    /// held is there any more, and it is another one by its UIDs.
+    ///
+    /// # Errors
+    /// As [`ControlPlane::start`].
+    pub fn wipe(&mut self, run: &Run) -> Result<()> {
+        self.apiserver.kill()?;
+        self.etcd.terminate()?;
+        fs::remove_dir_all(etcd::data(&self.folder)).context("remove what etcd holds")?;
+        let mut etcd = self.command(path(Tool::Etcd)?);
+        etcd.args(&self.arguments.etcd);
+        self.etcd = Process::spawn(run, &format!("{}-etcd", self.name), etcd)?;
+        self.start_api(run)
     }
 
     /// The kubeconfig of a user in `system:masters`.
@@ -198,6 +220,14 @@ impl Ports {
         let [secure, etcd, etcd_peer] = ports::free()?;
         let bind = Ipv4Addr::LOCALHOST.into();
         Ok(Self { bind, address: bind, secure, etcd, etcd_peer })
+    }
+}
+
+/// A command in a network namespace, or in this process' own.
+fn inside(namespace: Option<&Namespace>, program: PathBuf) -> Command {
+    match namespace {
+        Some(namespace) => namespace.command(program),
+        None => Command::new(program),
     }
 }
 

@@ -183,11 +183,16 @@ impl Certificates {
     }
 }
 
+/// Where an etcd of one member keeps its data.
+pub(crate) fn data(folder: &Path) -> PathBuf {
+    folder.join("etcd")
+}
+
 /// The flags of an etcd of one member without TLS.
 pub(crate) fn arguments(folder: &Path, client: u16, peer: u16, durable: bool) -> Vec<String> {
     let (client, peer) = (http(client), http(peer));
     let cluster = format!("default={peer}");
-    flags("default", &folder.join("etcd"), &client, &peer, &cluster, durable)
+    flags("default", &data(folder), &client, &peer, &cluster, durable)
 }
 
 /// The flags that every member has.

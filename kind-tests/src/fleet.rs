@@ -118,7 +118,8 @@ impl Fleet {
             format!("--agent-image={AGENT_IMAGE}"),
         ];
         let arguments = arguments.each_ref().map(String::as_str);
-        let operator = Operator::of(&programs.operator, run, "operator", &hub, &arguments)?;
+        let kubeconfig = Operator::kubeconfig(&hub);
+        let operator = Operator::of(&programs.operator, run, "operator", &kubeconfig, &arguments)?;
         Ok(Self { _operator: operator, hub, clusters, run: run.clone() })
     }
 

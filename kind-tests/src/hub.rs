@@ -82,11 +82,7 @@ impl Hub {
     pub fn over(run: &Run, name: &str, etcd: &Etcd, other: Option<&Self>) -> Result<Self> {
         let root = run.subfolder(&format!("{name}-root"))?;
         if let Some(other) = other {
-            let (from, to) = (other.root.join(KEYS), root.join(KEYS));
-            fs::create_dir_all(&to)?;
-            for file in ["ca.crt", "ca.key", "sa.key"] {
-                fs::copy(from.join(file), to.join(file)).with_context(|| format!("copy {file}"))?;
-            }
+            copy_keys(&other.root, &root)?;
         }
         let mut options = Options { root: Some(root), ..Options::new(program_to_test()?) };
         options.arguments.push(format!("--etcd-servers={}", etcd.urls().join(",")));
@@ -215,6 +211,60 @@ impl Hub {
         (self.process, self.url, self.ready_after) = (process, url, ready_after);
         Ok(())
     }
+
+    /// Writes what its store holds to a file. The server must have ended.
+    ///
+    /// # Errors
+    /// When it runs, or the file is there already.
+    pub fn export(&self, file: &Path) -> Result<()> {
+        self.of_store(&self.root, "export", file)
+    }
+
+    /// Starts in another root directory, at the same address and with the same keys: with a store
+    /// that holds what an export says, else with an empty one. It ends first, if it still runs;
+    /// returns the root directory that it had.
+    ///
+    /// # Errors
+    /// When the directory has a store already, or the server does not become ready.
+    pub fn replace(&mut self, root: &Path, export: Option<&Path>) -> Result<PathBuf> {
+        self.process.terminate()?;
+        copy_keys(&self.root, root)?;
+        if let Some(export) = export {
+            self.of_store(root, "import", export)?;
+        }
+        self.put_back(root)
+    }
+
+    /// Starts again in a root directory that it had; returns the one that it has.
+    ///
+    /// # Errors
+    /// When it does not become ready.
+    pub fn put_back(&mut self, root: &Path) -> Result<PathBuf> {
+        self.process.terminate()?;
+        let before = std::mem::replace(&mut self.root, root.to_owned());
+        self.restart()?;
+        Ok(before)
+    }
+
+    fn of_store(&self, root: &Path, action: &str, file: &Path) -> Result<()> {
+        let mut command = Command::new(&self.options.program);
+        command.args(["store", action]).arg(file).arg("--root-directory").arg(root);
+        let output = command.output().context("run the server's program")?;
+        if !output.status.success() {
+            bail!("{action} of the store: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(())
+    }
+}
+
+/// Copies the keys of the server in one root directory to another.
+fn copy_keys(from: &Path, to: &Path) -> Result<()> {
+    let (from, to) = (from.join(KEYS), to.join(KEYS));
+    fs::create_dir_all(&to)?;
+    for file in ["ca.crt", "ca.key", "sa.key"] {
+        fs::copy(from.join(file), to.join(file)).with_context(|| format!("copy {file}"))?;
+    }
+    Ok(())
 }
 
 /// The server's program: the one that `KCP_APISERVER` names, else as cargo builds it.

@@ -10,12 +10,15 @@
 
 pub mod agent;
 pub mod balancer;
+pub mod cable;
 pub mod cargo;
 pub mod client;
 pub mod clock;
 pub mod cluster;
 pub mod conformance;
 pub mod control_plane;
+pub mod controllers;
+pub mod deletions;
 pub mod envtest;
 pub mod etcd;
 pub mod eventually;
@@ -36,11 +39,15 @@ pub mod provider;
 pub mod run;
 pub mod scenario;
 pub mod tools;
+pub mod webhook;
 
 pub use agent::Agent;
 pub use balancer::Balancer;
+pub use cable::Cable;
 pub use cluster::Cluster;
 pub use control_plane::ControlPlane;
+pub use controllers::ControllerManager;
+pub use deletions::Deletions;
 pub use etcd::Etcd;
 pub use eventually::{PATIENCE, eventually};
 pub use fleet::Fleet;
@@ -53,3 +60,4 @@ pub use provider::Provider;
 pub use run::Run;
 pub use scenario::scenario;
 pub use tools::Tool;
+pub use webhook::Webhook;

@@ -25,6 +25,10 @@ const KUBECONFIG: &str = "operator.kubeconfig";
 #[derive(Debug)]
 pub struct Operator {
     process: Process,
+    program: PathBuf,
+    arguments: Vec<String>,
+    run: Run,
+    name: String,
 }
 
 // === impl Operator ===
@@ -36,8 +40,17 @@ impl Operator {
     /// # Errors
     /// When it does not build or start.
     pub fn start(run: &Run, name: &str, hub: &Hub, arguments: &[&str]) -> Result<Self> {
+        Self::by(run, name, &Self::kubeconfig(hub), arguments)
+    }
+
+    /// The same, for the hub that a kubeconfig leads to.
+    ///
+    /// # Errors
+    /// When it does not build or start.
+    pub fn by(run: &Run, name: &str, kubeconfig: &Path, arguments: &[&str]) -> Result<Self> {
         let loopback = ["--allow-outbound=127.0.0.0/8"];
-        Self::of(&program_to_test()?, run, name, hub, &[&loopback[..], arguments].concat())
+        let arguments = [&loopback[..], arguments].concat();
+        Self::of(&program_to_test()?, run, name, kubeconfig, &arguments)
     }
 
     /// Starts an operator by its program.
@@ -48,16 +61,30 @@ impl Operator {
         program: &Path,
         run: &Run,
         name: &str,
-        hub: &Hub,
+        kubeconfig: &Path,
         arguments: &[&str],
     ) -> Result<Self> {
-        let mut command = Command::new(program);
-        command
-            .arg("--kubeconfig")
-            .arg(hub.root().join(KUBECONFIG))
-            .arg("--listen=127.0.0.1:0")
-            .args(arguments);
-        Ok(Self { process: Process::spawn(run, name, command)? })
+        let own = [format!("--kubeconfig={}", kubeconfig.display()), "--listen=127.0.0.1:0".into()];
+        let arguments: Vec<String> =
+            own.into_iter().chain(arguments.iter().map(|&argument| argument.to_owned())).collect();
+        let process = spawn(program, run, name, &arguments)?;
+        let (program, run, name) = (program.to_owned(), run.clone(), name.to_owned());
+        Ok(Self { process, program, arguments, run, name })
+    }
+
+    /// The kubeconfig that a hub has written for its operator.
+    pub fn kubeconfig(hub: &Hub) -> PathBuf {
+        hub.root().join(KUBECONFIG)
+    }
+
+    /// Starts it again with the same flags; ends it first, if it still runs.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub fn restart(&mut self) -> Result<()> {
+        self.process.terminate()?;
+        self.process = spawn(&self.program, &self.run, &self.name, &self.arguments)?;
+        Ok(())
     }
 
     /// The process.
@@ -76,6 +103,12 @@ impl Operator {
         }
         Ok(())
     }
+}
+
+fn spawn(program: &Path, run: &Run, name: &str, arguments: &[String]) -> Result<Process> {
+    let mut command = Command::new(program);
+    command.args(arguments);
+    Process::spawn(run, name, command)
 }
 
 /// The operator's program: the one that `KCP_OPERATOR` names, else as cargo builds it.

@@ -36,7 +36,8 @@ pub(crate) fn agents(agents: usize, load: Load) -> Result<()> {
     let mut hub = Hub::with(&run, "hub", hub::Options::new(program.clone()))?;
     let mut other = Hub::with(&run, "physical", hub::Options::new(program))?;
     let flags = ["--allow-local-hub"];
-    let mut operator = Operator::of(&operator, &run, "operator", &hub, &flags)?;
+    let kubeconfig = Operator::kubeconfig(&hub);
+    let mut operator = Operator::of(&operator, &run, "operator", &kubeconfig, &flags)?;
     let folder = run.subfolder("agents")?;
     let part = Part { program: load_program, hub: hub.kubeconfig(), other: other.kubeconfig() };
     let part = |name: &str| part.run(name, agents, load, &folder);
