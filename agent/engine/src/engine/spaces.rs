@@ -80,6 +80,12 @@ impl Spaces {
         self.resources = resources;
     }
 
+    /// The logical cluster and namespace that one that we have made stands for.
+    pub(super) fn stands_for(&self, name: &Arc<str>) -> Option<(Arc<str>, Arc<str>)> {
+        let space = self.spaces.get(name)?;
+        if matches!(space.state, State::Ready(Some(_))) { space.of.clone() } else { None }
+    }
+
     pub(super) fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }
