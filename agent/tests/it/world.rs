@@ -78,6 +78,26 @@ impl Api {
         self.running = Some(serve(&self.root, self.port).await);
     }
 
+    /// The file of the store. Only while the server is stopped is it whole.
+    pub(crate) fn store(&self) -> PathBuf {
+        self.root.join("store")
+    }
+
+    /// What is in the store, as a stream for [`Api::import`]; the server has to be stopped.
+    pub(crate) async fn export(&self) -> Vec<u8> {
+        let options = store::EmbeddedOptions::default();
+        let store = store::EmbeddedStore::open(&self.store(), options).unwrap();
+        let mut stream = Vec::new();
+        store::transfer::export(&*store, &mut stream).await.unwrap();
+        stream
+    }
+
+    /// Replaces the store by one that is made of a stream; the server has to be stopped.
+    pub(crate) fn import(&self, stream: &[u8]) {
+        std::fs::remove_file(self.store()).unwrap();
+        store::transfer::import(&self.store(), stream).unwrap();
+    }
+
     /// A request with success.
     pub(crate) async fn send(&self, method: Method, path: &str, kind: &str, body: &Value) -> Value {
         let ask = Ask::with(method, path, kind, body.to_string().into_bytes());
@@ -183,6 +203,13 @@ fn admin(running: &Running, path: &str) -> Settings {
     let mut settings = Settings::of_access(access, Path::new(""), "test/0").unwrap();
     settings.server = settings.server.with_path(path);
     settings
+}
+
+/// The condition of a type of an object; null if it has none.
+pub(crate) fn condition(object: &Value, kind: &str) -> Value {
+    let conditions = object["status"]["conditions"].as_array();
+    let mut found = conditions.into_iter().flatten().filter(|one| one["type"] == kind);
+    found.next().cloned().unwrap_or_default()
 }
 
 /// A type with status and scale.
