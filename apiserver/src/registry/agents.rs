@@ -62,10 +62,12 @@ impl Registry {
             Right::None => false,
             // It knows what these are called, so that it may know that they are missing.
             Right::Whole | Right::Leased => true,
-            Right::Assigned => object.is_some_and(|object| {
-                carries(agent, object)
-                    || (is_recorded(agent, object) && self.goes_up(agent, target))
-            }),
+            Right::Assigned => match object {
+                Some(object) if carries(agent, object) => true,
+                Some(object) => is_recorded(agent, object) && self.goes_up(agent, target),
+                // Where it may make something, it may know that there is nothing.
+                None => verb == "get" && self.goes_up(agent, target),
+            },
             Right::Upsynced => object.is_some_and(|object| is_recorded(agent, object)),
             Right::Recorded => object.is_none_or(|object| is_recorded(agent, object)),
             Right::Requested => {

@@ -66,6 +66,7 @@ async fn only_what_the_sync_target_lets_go_up() {
         }
         assert_eq!(yard.get(&agent, &format!("{path}/a")).await.status, 200);
         yard.get(&agent, &format!("{path}/plain")).await.fails(403, "Forbidden");
+        yard.get(&agent, &format!("{path}/missing")).await.fails(404, "NotFound");
         // What isn't its own it doesn't change, nor delete.
         yard.patch(&agent, &format!("{path}/plain"), &changed).await.fails(403, "Forbidden");
         let take = json!({"metadata": {"labels": {LABEL: east.uid}}});

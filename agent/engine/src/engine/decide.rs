@@ -341,6 +341,10 @@ impl Engine {
             return Some((Ask::Check, self.get_downstream(id)?));
         }
         let request = self.apply(id, uid, force)?;
+        if let Some(entry) = self.index.get_mut(id) {
+            // It counts once: whatever comes of it, what is there then is another version.
+            entry.checked = None;
+        }
         Some((Ask::Apply { new: uid.is_none(), first }, request))
     }
 

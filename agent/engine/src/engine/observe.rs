@@ -189,6 +189,12 @@ impl Engine {
                 down.good = Some(fields::view(object, without));
                 down.live = None;
             }
+            let streams = self.kind(kind).map(|kind| kind.streams[DOWNSTREAM]);
+            if !applied && streams.is_some_and(|stream| stream.listing) {
+                // From a slow cache, or the cluster has gone back: a live read tells.
+                self.forget_copy(id);
+                self.touch(id);
+            }
             return true;
         }
         let mut down = Self::read_copy(object, locator, known, without);

@@ -157,6 +157,8 @@ impl Engine {
                     space.state = State::Ready(Some(text(&object, "uid").to_owned()));
                     space.check.get_or_insert(0);
                     self.spaces.ready.insert(name);
+                    // What is born in it may be known already.
+                    self.mirrors.touch_all();
                 }
             }
             Event::Deleted(object) => self.spaces.doubt(&text(&object, "name").into()),

@@ -62,7 +62,8 @@ pub(super) struct Mirrors {
 struct Mirror {
     /// What the brake calls it.
     id: u32,
-    key: Key,
+    /// Where it is at the hub; `None` as long as nobody knows.
+    key: Option<Key>,
     source: Option<Source>,
     there: There,
     /// The lists that source and mirror were in last.

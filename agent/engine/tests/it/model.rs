@@ -50,6 +50,8 @@ pub(crate) struct Server {
     /// Whether it is a hub that agents see little of: for them what isn't assigned is as what isn't
     /// there, and of what is they change their marks and the status alone.
     pub(crate) guards: bool,
+    /// Resources of which agents may make objects: there they are told that nothing is.
+    pub(crate) rising: BTreeSet<String>,
     /// How many writes have changed anything.
     pub(crate) writes: u64,
 }
@@ -138,6 +140,10 @@ impl Server {
                 let kept = self.get(&key).is_none_or(|object| is_mirror(&object));
                 assert!(kept, "agents may not change whose it is");
                 return (code, body);
+            }
+            let reads = request.method == Method::Get;
+            if object.is_none() && reads && self.rising.contains(&resource) {
+                return Self::missing(&key);
             }
             if !object.as_ref().is_some_and(is_assigned) {
                 let text = "it is not assigned to the agent";

@@ -61,6 +61,7 @@ impl World {
         cluster.namespaces = true;
         let mut hub = Server::new(1000);
         hub.guards = true;
+        hub.rising = { target.upsync.iter() }.map(|one| one.resource.to_string()).collect();
         let mut world = Self {
             hub,
             cluster,

@@ -52,6 +52,13 @@ impl Engine {
         if !complete.is_some_and(|streams| streams.iter().all(|stream| stream.complete)) {
             return None;
         }
+        if !self.place_mirror(place) {
+            let idle = self.mirrors.all.get(place).is_some_and(|mirror| mirror.source.is_none());
+            if idle {
+                self.forget_mirror(place);
+            }
+            return None;
+        }
         let missing = self.kind(place.kind).map_or(0, |kind| kind.missing[1].until);
         let closed = [Side::Upstream, Side::Downstream].map(|which| self.gates[side(which)].until);
         let mirror = self.mirrors.all.get(place).filter(|mirror| !mirror.in_flight)?;
@@ -82,7 +89,9 @@ impl Engine {
     fn forget_mirror(&mut self, place: &Place) {
         if let Some(mirror) = self.mirrors.all.remove(place) {
             self.mirrors.brake.forget(mirror.id, true);
-            self.mirrors.places.remove(&mirror.key);
+            if let Some(key) = &mirror.key {
+                self.mirrors.places.remove(key);
+            }
         }
     }
 
@@ -150,9 +159,10 @@ impl Engine {
             resource_version: source.revision.to_string(),
             digest: source.digest.to_string(),
         };
+        let key = mirror.key.as_ref()?;
         let metadata = object.get_mut("metadata")?.as_object_mut()?;
-        metadata.insert("name".to_owned(), (&*mirror.key.name).into());
-        metadata.insert("namespace".to_owned(), (&*mirror.key.namespace).into());
+        metadata.insert("name".to_owned(), (&*key.name).into());
+        metadata.insert("namespace".to_owned(), (&*key.namespace).into());
         let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
         let text = serde_json::to_string(&locator).ok()?;
         annotations.as_object_mut()?.insert(DOWNSTREAM.to_owned(), text.into());
@@ -257,7 +267,7 @@ impl Engine {
 
     fn mirror_request(&self, place: &Place, method: Method) -> Option<Request> {
         let synced = self.synced(place.kind)?;
-        let key = &self.mirrors.all.get(place)?.key;
+        let key = self.mirrors.all.get(place)?.key.as_ref()?;
         Some(Request {
             side: Side::Upstream,
             cluster: Some(key.cluster.clone()),

@@ -73,8 +73,11 @@ impl Engine {
             (Ask::MirrorGet | Ask::MirrorDelete, 404) if names_an_object(body) => {
                 self.set_there(place, There::Absent);
             }
-            // What isn't there and what isn't ours are refused alike.
-            (Ask::MirrorGet, 403) => self.set_there(place, There::Absent),
+            // Where nothing is, an agent is told so: this is somebody else's.
+            (Ask::MirrorGet, 403) => {
+                self.set_there(place, There::Foreign);
+                self.refuse_mirror(place, "Collision", &why, now);
+            }
             (Ask::MirrorApply, 200 | 201) => {
                 let body = self.of_cluster(place, body);
                 if self.see_mirror(place.kind, &body, true) {
@@ -120,11 +123,11 @@ impl Engine {
     fn of_cluster(&self, place: &Place, body: &Value) -> Value {
         let mut body = body.clone();
         if self.target.wildcard
-            && let Some(mirror) = self.mirrors.all.get(place)
+            && let Some(key) = self.mirrors.all.get(place).and_then(|mirror| mirror.key.as_ref())
             && let Some(Value::Object(metadata)) = body.get_mut("metadata")
         {
             let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
-            annotations[contract::CLUSTER_ANNOTATION] = (&*mirror.key.cluster).into();
+            annotations[contract::CLUSTER_ANNOTATION] = (&*key.cluster).into();
         }
         body
     }

@@ -116,9 +116,12 @@ impl Engine {
             return self.lose_source(&place, None);
         };
         let list = self.mirror_list(kind, SOURCES);
+        // A list counts, whatever was known: the cluster may have gone back.
+        let listing = self.mirrors.streams.get(&kind).is_some_and(|all| all[SOURCES].listing);
         let Some(mirror) = self.mirror_at(&place) else { return };
         mirror.seen[SOURCES] = list;
         if let Some(known) = &mirror.source
+            && !listing
             && known.uid == source.uid
             && source.revision < known.revision
         {
@@ -182,18 +185,34 @@ impl Engine {
         })
     }
 
-    /// The mirror at a place, a new one if there is none; `None` where there can't be any.
+    /// Gives a mirror its place at the hub. Whether it has one.
+    pub(super) fn place_mirror(&mut self, place: &Place) -> bool {
+        let Some(mirror) = self.mirrors.all.get(place) else { return false };
+        if mirror.key.is_some() {
+            return true;
+        }
+        // A namespace may be shown later than what is in it.
+        let Some(key) = self.key_above(place) else { return false };
+        let holder = self.mirrors.places.entry(key.clone()).or_insert_with(|| place.clone());
+        if holder != place {
+            return false;
+        }
+        if let Some(mirror) = self.mirrors.all.get_mut(place) {
+            mirror.key = Some(key);
+        }
+        true
+    }
+
+    /// The mirror at a place, a new one if there is none; `None` where there is never any.
     fn mirror_at(&mut self, place: &Place) -> Option<&mut Mirror> {
         if !self.mirrors.all.contains_key(place) {
-            let key = self.key_above(place)?;
-            let holder = self.mirrors.places.entry(key.clone()).or_insert_with(|| place.clone());
-            if holder != place {
+            if names::is_reserved(&self.target, &place.namespace) {
                 return None;
             }
             self.mirrors.next = self.mirrors.next.wrapping_add(1);
             let mirror = Mirror {
                 id: self.mirrors.next,
-                key,
+                key: None,
                 source: None,
                 there: There::Unknown,
                 seen: [0; 2],
@@ -221,17 +240,21 @@ impl Engine {
             name: locator.name.as_str().into(),
         };
         // A mirror whose source would be elsewhere was made by somebody else, or copied.
-        let stands = self.mirrors.places.get(&key);
-        let fits = match stands {
+        let fits = match self.mirrors.places.get(&key) {
             Some(known) => *known == place,
-            None => self.key_above(&place).as_ref() == Some(&key),
+            // The namespace may be gone, or not yet known: what it stood for is in no other place.
+            None => names::namespace(&self.target, &key.cluster, &key.namespace) == *place.namespace,
         };
-        if !fits {
+        if !fits || key.name != place.name {
             return false;
         }
         let list = self.mirror_list(kind, MIRRORS);
         let view = fields::view_of(object, UPSYNCER, None);
         let Some(mirror) = self.mirror_at(&place) else { return false };
+        if mirror.key.as_ref().is_some_and(|known| *known != key) {
+            return false;
+        }
+        mirror.key = Some(key.clone());
         mirror.seen[MIRRORS] = list;
         let known = match &mirror.there {
             There::Ours(known) if *known.uid == *text(object, "uid") => Some(known),
@@ -258,6 +281,7 @@ impl Engine {
             status: status.map(bytes),
             live: good.is_none().then(|| bytes(object)),
         }));
+        self.mirrors.places.insert(key, place.clone());
         self.mirrors.touch(&place);
         true
     }

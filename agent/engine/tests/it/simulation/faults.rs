@@ -38,6 +38,8 @@ impl Run {
                     refusals.insert(name.to_owned(), status(422, "Invalid", text, json!({})));
                 }
             }
+            // Of another hub there is none.
+            10 if self.parked.is_some() => {}
             10 => {
                 self.backups.push(self.world.hub.revision);
                 self.cluster_backups.push(self.world.cluster.revision);
@@ -127,6 +129,7 @@ impl Run {
                 self.note("another hub is at the address".to_owned());
                 let mut other = Server::new(700_000);
                 other.guards = true;
+                other.rising.clone_from(&self.world.hub.rising);
                 self.parked = Some(std::mem::replace(&mut self.world.hub, other));
             }
         }
