@@ -31,8 +31,8 @@ async fn comes_back(way: Way, reason: &str) {
     let state = |state: &str| json!({"metadata": {"labels": {STATE: state}}});
     world.hub.merge(&hub, &state("Remove")).await;
     world.hub.stop().await;
-    let (file, stream) = (world.file("backup"), world.hub.export().await);
-    std::fs::copy(world.hub.store(), &file).unwrap();
+    let file = world.file("backup");
+    let stream = world.hub.back_up(&file).await;
     world.hub.resume().await;
     world.hub.merge(&hub, &state("Sync")).await;
     let seen = world.hub.get(&hub).await.unwrap();
@@ -50,8 +50,8 @@ async fn comes_back(way: Way, reason: &str) {
 
     world.hub.stop().await;
     match way {
-        Way::File => drop(std::fs::copy(&file, world.hub.store()).unwrap()),
-        Way::Import => world.hub.import(&stream),
+        Way::File => world.hub.put_back(&file).await,
+        Way::Import => world.hub.import(&stream).await,
     }
     world.hub.resume().await;
     assert_eq!(world.hub.get(&hub).await.unwrap()["metadata"]["labels"][STATE], "Remove");

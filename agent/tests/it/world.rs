@@ -83,17 +83,28 @@ impl Api {
         self.root.join("store")
     }
 
-    /// What is in the store, as a stream for [`Api::import`]; the server has to be stopped.
-    pub(crate) async fn export(&self) -> Vec<u8> {
-        let options = store::EmbeddedOptions::default();
-        let store = store::EmbeddedStore::open(&self.store(), options).unwrap();
+    /// Copies the store's file, and tells what is in it as a stream for [`Api::import`]; the server has
+    /// to be stopped.
+    pub(crate) async fn back_up(&self, file: &Path) -> Vec<u8> {
+        let store = open(&self.store()).await;
+        // Nobody writes.
+        std::fs::copy(self.store(), file).unwrap();
         let mut stream = Vec::new();
         store::transfer::export(&*store, &mut stream).await.unwrap();
         stream
     }
 
+    /// Replaces the store by a copy of an earlier file; the server has to be stopped.
+    pub(crate) async fn put_back(&self, file: &Path) {
+        // Not before the one that is there is closed.
+        drop(open(&self.store()).await);
+        std::fs::remove_file(self.store()).unwrap();
+        std::fs::copy(file, self.store()).unwrap();
+    }
+
     /// Replaces the store by one that is made of a stream; the server has to be stopped.
-    pub(crate) fn import(&self, stream: &[u8]) {
+    pub(crate) async fn import(&self, stream: &[u8]) {
+        drop(open(&self.store()).await);
         std::fs::remove_file(self.store()).unwrap();
         store::transfer::import(&self.store(), stream).unwrap();
     }
@@ -181,9 +192,20 @@ impl Api {
     }
 }
 
+/// Opens a store, as soon as who had it open before has let go of it.
+async fn open(path: &Path) -> std::sync::Arc<store::EmbeddedStore> {
+    let begun = tokio::time::Instant::now();
+    loop {
+        match store::EmbeddedStore::open(path, store::EmbeddedOptions::default()) {
+            Ok(store) => return store,
+            Err(error) => assert!(begun.elapsed() < PATIENCE, "{error:?}"),
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
 async fn serve(root: &Path, port: u16) -> Running {
-    let options = store::EmbeddedOptions::default();
-    let store = store::EmbeddedStore::open(&root.join("store"), options).unwrap();
+    let store = open(&root.join("store")).await;
     let mut patience = 100;
     loop {
         let server = Server::builder(store.clone()).root_directory(root).port(port);

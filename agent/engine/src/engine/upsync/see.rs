@@ -243,7 +243,9 @@ impl Engine {
         let fits = match self.mirrors.places.get(&key) {
             Some(known) => *known == place,
             // The namespace may be gone, or not yet known: what it stood for is in no other place.
-            None => names::namespace(&self.target, &key.cluster, &key.namespace) == *place.namespace,
+            None => {
+                names::namespace(&self.target, &key.cluster, &key.namespace) == *place.namespace
+            }
         };
         if !fits || key.name != place.name {
             return false;
