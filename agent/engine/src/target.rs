@@ -63,6 +63,13 @@ pub struct Memory {
     pub incarnation: u64,
     /// The newest resource version that the hub has shown.
     pub revision: u64,
+    /// The hub has gone back, behind this resource version, and nobody has accepted that: as it goes
+    /// on, its revisions tell nothing of it any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gone_back: Option<u64>,
+    /// To where it has gone back.
+    #[serde(default)]
+    pub back_at: u64,
     /// A person has accepted that the hub went back to this resource version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted: Option<u64>,

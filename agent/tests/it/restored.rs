@@ -17,25 +17,38 @@ enum Way {
     Import,
 }
 
-/// An object was to be removed, which a person has taken back; then the hub is again as it was before
-/// that. The copy says nothing of either: only who has seen the hub since can tell.
-async fn comes_back(way: Way, reason: &str) {
-    let mut world = World::new().await;
+fn hub() -> String {
+    format!("/clusters/infra{MAPS}/web")
+}
+
+fn copy() -> String {
+    format!("{MAPS}/web")
+}
+
+fn state(state: &str) -> Value {
+    json!({"metadata": {"labels": {STATE: state}}})
+}
+
+fn is_changed(target: &Value) -> bool {
+    condition(target, "UpstreamChanged")["status"] == "True"
+}
+
+/// An object was to be removed, which a person has taken back, and an agent has seen that; then the hub
+/// is again as it was before. The copy says nothing of either. Returns the copy as it was.
+async fn go_back(world: &mut World, way: Way) -> Value {
     let agent = world.agent();
-    let (hub, copy) = (format!("/clusters/infra{MAPS}/web"), format!("{MAPS}/web"));
     world.assign("infra", MAPS, "web", &json!({"data": {"a": "b"}})).await;
-    let before = world.physical.until(&copy, "there", |_| true).await;
+    let before = world.physical.until(&copy(), "there", |_| true).await;
     world.hub.until(&world.target(), "counted", |t| t["status"]["syncedObjects"] == 1).await;
     agent.stop().await;
 
-    let state = |state: &str| json!({"metadata": {"labels": {STATE: state}}});
-    world.hub.merge(&hub, &state("Remove")).await;
+    world.hub.merge(&hub(), &state("Remove")).await;
     world.hub.stop().await;
     let file = world.file("backup");
     let stream = world.hub.back_up(&file).await;
     world.hub.resume().await;
-    world.hub.merge(&hub, &state("Sync")).await;
-    let seen = world.hub.get(&hub).await.unwrap();
+    world.hub.merge(&hub(), &state("Sync")).await;
+    let seen = world.hub.get(&hub()).await.unwrap();
     let seen: u64 = seen["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
     let agent = world.agent();
     agent.ready().await;
@@ -54,43 +67,54 @@ async fn comes_back(way: Way, reason: &str) {
         Way::Import => world.hub.import(&stream).await,
     }
     world.hub.resume().await;
-    assert_eq!(world.hub.get(&hub).await.unwrap()["metadata"]["labels"][STATE], "Remove");
-    let agent = world.agent();
-    let changed = |target: &Value| condition(target, "UpstreamChanged")["status"] == "True";
-    let target = world.hub.until(&world.target(), "known to have gone back", changed).await;
-    let told = condition(&target, "UpstreamChanged");
-    assert_eq!(told["reason"], reason, "{told}");
-    // What is new is done, and by then it would long have gone.
-    world.assign("infra", MAPS, "late", &json!({})).await;
-    world.physical.until(&format!("{MAPS}/late"), "there", |_| true).await;
-    let after = world.physical.get(&copy).await.expect("it stays");
-    assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
-    // Neither does the next agent delete it, which has only what the one before has kept.
-    agent.stop().await;
+    assert_eq!(world.hub.get(&hub()).await.unwrap()["metadata"]["labels"][STATE], "Remove");
+    before
+}
+
+/// No agent deletes the copy, neither the first nor one that has only what that one has kept.
+async fn nothing_is_deleted(world: &World, before: &Value, reason: &str) {
+    for name in ["late", "later"] {
+        let agent = world.agent();
+        let target = world.hub.until(&world.target(), "known to have gone back", is_changed).await;
+        let told = condition(&target, "UpstreamChanged");
+        assert_eq!(told["reason"], reason, "{told}");
+        // What is new is done, and by then the copy would long have gone.
+        agent.ready().await;
+        world.assign("infra", MAPS, name, &json!({})).await;
+        world.physical.until(&format!("{MAPS}/{name}"), "there", |_| true).await;
+        let after = world.physical.get(&copy()).await.expect("it stays");
+        assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+        agent.stop().await;
+    }
+}
+
+/// A person accepts the hub as it is; then it counts what it says, for the next agent, too.
+async fn is_accepted(world: &World) {
     let agent = world.agent();
     agent.ready().await;
-    world.assign("infra", MAPS, "later", &json!({})).await;
-    world.physical.until(&format!("{MAPS}/later"), "there", |_| true).await;
-    assert!(world.physical.get(&copy).await.is_some());
-
-    // A person accepts the hub as it is; then it counts what it says, for the next agent, too.
-    let message = told["message"].as_str().unwrap();
-    let (_, number) = message.split_once("approve-upstream=").unwrap();
+    let target = world.hub.until(&world.target(), "still told", is_changed).await;
+    let told = condition(&target, "UpstreamChanged");
+    let (_, number) = told["message"].as_str().unwrap().split_once("approve-upstream=").unwrap();
     let number = number.split(' ').next().unwrap();
     let approval = json!({"metadata": {"annotations": {
         "workloads.kcp.io/approve-upstream": number,
     }}});
     world.hub.merge(&world.target(), &approval).await;
-    world.physical.until_gone(&copy).await;
-    let settled = |target: &Value| condition(target, "UpstreamChanged")["status"] == "False";
-    world.hub.until(&world.target(), "as known", settled).await;
+    world.physical.until_gone(&copy()).await;
+    world.hub.until(&world.target(), "as known", |target| !is_changed(target)).await;
     agent.stop().await;
     let agent = world.agent();
     agent.ready().await;
-    let remove = json!({"metadata": {"labels": {STATE: "Remove"}}});
-    world.hub.merge(&format!("/clusters/infra{MAPS}/late"), &remove).await;
+    world.hub.merge(&format!("/clusters/infra{MAPS}/late"), &state("Remove")).await;
     world.physical.until_gone(&format!("{MAPS}/late")).await;
     agent.stop().await;
+}
+
+async fn comes_back(way: Way, reason: &str) {
+    let mut world = World::new().await;
+    let before = go_back(&mut world, way).await;
+    nothing_is_deleted(&world, &before, reason).await;
+    is_accepted(&world).await;
     world.end().await;
 }
 

@@ -83,18 +83,29 @@ impl Upstream {
     pub(super) fn remember(&mut self, memory: &Memory) {
         self.remembered = self.remembered.max(memory.revision);
         self.newest = self.newest.max(memory.revision);
+        if memory.gone_back.is_some() {
+            self.older = memory.gone_back;
+            self.back_at = memory.back_at;
+            self.definite = true;
+            // What it shows since then is older, as everybody knows.
+            self.remembered = 0;
+        }
         self.accepted = memory.accepted;
         self.accepted_incarnation = memory.accepted_incarnation;
         self.incarnation = Some(memory.incarnation);
     }
 
-    /// What the next process is to know, as long as there is no doubt about it.
+    /// What the next process is to know, as long as it is certain.
     fn memory(&self, hub: &Arc<str>, target: &Arc<str>) -> Option<Memory> {
-        (self.is_trusted() && self.newest > 0).then(|| Memory {
+        let is_sure = self.older.is_none() || self.definite;
+        let is_known = self.known && !self.other && !self.restored;
+        (is_known && is_sure && self.newest > 0).then(|| Memory {
             hub: hub.clone(),
             target: target.clone(),
             incarnation: self.incarnation.unwrap_or_default(),
             revision: self.newest,
+            gone_back: self.older,
+            back_at: self.back_at,
             accepted: self.accepted,
             accepted_incarnation: self.accepted_incarnation,
         })
@@ -299,6 +310,8 @@ mod tests {
             target: "target-1".into(),
             incarnation,
             revision,
+            gone_back: None,
+            back_at: 0,
             accepted: None,
             accepted_incarnation: None,
         }
@@ -345,6 +358,28 @@ mod tests {
         assert!(hub.accept(Some(100)));
         assert!(hub.see_whole(51, 50));
         assert!(hub.is_trusted());
+    }
+
+    /// A hub that has gone back goes on: soon its revisions are above those that it had.
+    #[test]
+    fn going_back_is_remembered_until_it_is_accepted() {
+        let mut hub = hub();
+        hub.see_whole(100, 0);
+        hub.go_back(50);
+        hub.see_whole(200, 100);
+        let kept = hub.memory(&"h".into(), &"t".into()).unwrap();
+        let mut next = Upstream { known: true, ..Upstream::default() };
+        next.remember(&kept);
+        next.see_whole(250, 0);
+        assert_eq!(next.change(), Some(UpstreamChange::Older(100)));
+        assert!(next.accept(Some(100)));
+        assert!(next.is_trusted());
+        let kept = next.memory(&"h".into(), &"t".into()).unwrap();
+        assert_eq!((kept.gone_back, kept.accepted), (None, Some(50)));
+        let mut last = Upstream { known: true, ..Upstream::default() };
+        last.remember(&kept);
+        last.see_whole(300, 0);
+        assert!(last.is_trusted());
     }
 
     /// What copies say was before this process, so each list has to be newer.

@@ -24,6 +24,8 @@ pub(crate) struct World {
     pub(crate) target: Target,
     pub(crate) kinds: Vec<SyncedType>,
     pub(crate) clock: u64,
+    /// Whether the hub at the address doesn't know the agent: it is told nothing there.
+    pub(crate) locked_out: bool,
     /// How far the time of day is off, in milliseconds.
     pub(crate) skew: i64,
     pub(crate) streams: Streams,
@@ -70,6 +72,7 @@ impl World {
             target,
             kinds: kinds(),
             clock: 1000,
+            locked_out: false,
             skew: 0,
             streams: Streams::new(),
             memory: None,
@@ -194,6 +197,9 @@ impl World {
 
     /// Shows the next event of a watch, or its list. Whether there was anything.
     pub(crate) fn step(&mut self, side: Side, resource: &str) -> bool {
+        if side == Side::Upstream && self.locked_out {
+            return false;
+        }
         let Some(at) = self.streams[&(side, resource.to_owned())] else {
             self.list(side, resource, None);
             return true;
@@ -260,6 +266,9 @@ impl World {
         (self.check)(self, action);
         self.made.push((action.kind, Server::key(&action.request)));
         let side = action.request.side;
+        if side == Side::Upstream && self.locked_out {
+            return Outcome::answer(401, Value::Null);
+        }
         let server = if side == Side::Upstream { &mut self.hub } else { &mut self.cluster };
         let (status, body) = server.serve(&action.request);
         Outcome::answer(status, body)

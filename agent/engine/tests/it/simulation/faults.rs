@@ -11,7 +11,9 @@ impl Run {
         let (side, resource) = self.stream();
         let what = self.random.below(16);
         self.note(format!("fault {what} {side:?} {resource}"));
+        let silent = side == Side::Upstream && self.world.locked_out;
         match what {
+            2..5 if silent => {}
             // It is cut, or its place has expired: it begins again with a list.
             0 | 1 => drop(self.world.streams.insert((side, resource), None)),
             2 | 3 => {
@@ -124,6 +126,7 @@ impl Run {
             Some(hub) => {
                 self.note("the hub is back".to_owned());
                 self.world.hub = hub;
+                self.world.locked_out = false;
             }
             None => {
                 self.note("another hub is at the address".to_owned());
@@ -131,6 +134,8 @@ impl Run {
                 other.guards = true;
                 other.rising.clone_from(&self.world.hub.rising);
                 self.parked = Some(std::mem::replace(&mut self.world.hub, other));
+                // It knows no SyncTarget of that UID, so the agent is nobody there.
+                self.world.locked_out = true;
             }
         }
     }
@@ -192,6 +197,7 @@ impl Run {
     pub(super) fn mend(&mut self) {
         if let Some(hub) = self.parked.take() {
             self.world.hub = hub;
+            self.world.locked_out = false;
             self.cut();
         }
         self.world.skew = 0;
