@@ -38,6 +38,5 @@ mod quota;
 mod token_secrets;
 mod transfer;
 mod types;
-mod upsync;
 mod webhooks;
 mod yard;

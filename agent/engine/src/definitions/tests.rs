@@ -1,3 +1,5 @@
+#![allow(clippy::needless_pass_by_value, reason = "versions are written where they are used")]
+
 use serde_json::json;
 
 use super::*;
