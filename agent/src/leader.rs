@@ -12,9 +12,12 @@
 //!   of who looks.
 //! - A leader stops [`MARGIN`] before another may begin: its [`Term`] ends that long before the
 //!   Lease does, counted from before the last renewal was sent, whatever becomes of later ones.
+//! - What a leader hands over ([`Handover`]) is written with each renewal, and costs no write of its
+//!   own; the next one has it before it begins.
 //! - Two never hold it at once: every write names the version of the Lease that it was decided on.
 
 mod election;
+mod handover;
 
 use std::time::Duration;
 
@@ -28,6 +31,7 @@ use tracing::{debug, info};
 pub use election::Election;
 pub(crate) use election::micro;
 use election::{Decision, LeaseState};
+pub use handover::Handover;
 
 /// How long a record holds, from when it is seen.
 pub const LEASE: Duration = Duration::from_secs(15);
@@ -55,6 +59,8 @@ pub struct Candidate {
     pub name: String,
     /// Who this is: unlike any other candidate, another run of the same program included.
     pub identity: String,
+    /// What it hands over to the next one, and was handed over.
+    pub handover: Handover,
 }
 
 /// A time of leading. It has to be renewed by [`Candidate::hold`], which returns when it has ended.
@@ -122,7 +128,8 @@ impl Candidate {
 
     /// Gives the Lease back, if it is this one's: for who has stopped working.
     pub async fn release(&self, mut term: Term) {
-        let Some(body) = term.election.release(Timestamp::now()) else { return };
+        let Some(mut body) = term.election.release(Timestamp::now()) else { return };
+        self.handover.write(&mut body);
         let path = self.path();
         let ask = Ask::with(Method::PUT, &path, JSON, body.to_string().into_bytes());
         match tokio::time::timeout(PATIENCE, self.link.ask(ask)).await {
@@ -139,15 +146,20 @@ impl Candidate {
                 return Round::Failed;
             }
         };
-        let (method, path, body) = match election.decide(state, Instant::now(), Timestamp::now()) {
-            Decision::Wait => return Round::Waits,
-            Decision::Create(mut body) => {
-                body["metadata"]["namespace"] = self.namespace.clone().into();
-                body["metadata"]["name"] = self.name.clone().into();
-                (Method::POST, self.collection(), body)
-            }
-            Decision::Write(body) => (Method::PUT, self.path(), body),
-        };
+        if let Some(lease) = state.as_ref().filter(|lease| lease.holder() != self.identity) {
+            self.handover.read(lease.object());
+        }
+        let (method, path, mut body) =
+            match election.decide(state, Instant::now(), Timestamp::now()) {
+                Decision::Wait => return Round::Waits,
+                Decision::Create(mut body) => {
+                    body["metadata"]["namespace"] = self.namespace.clone().into();
+                    body["metadata"]["name"] = self.name.clone().into();
+                    (Method::POST, self.collection(), body)
+                }
+                Decision::Write(body) => (Method::PUT, self.path(), body),
+            };
+        self.handover.write(&mut body);
         let ask = Ask::with(method, &path, JSON, body.to_string().into_bytes());
         let why = match self.link.ask(ask).await {
             Ok(told) if told.status.is_success() => {

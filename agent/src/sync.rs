@@ -30,6 +30,7 @@ use engine::SyncedType;
 use tokio::sync::watch as cell;
 
 use crate::identity::Standing;
+use crate::leader::Handover;
 use crate::metrics::Metrics;
 use crate::target::TargetRef;
 
@@ -60,6 +61,9 @@ pub struct Settings {
     pub metrics: Metrics,
     /// What a run without a SyncTarget object goes by.
     pub plain: Option<Plain>,
+    /// Where what was seen of the hub is kept for the next process: without it, only the copies tell
+    /// that a hub has gone back.
+    pub handover: Option<Handover>,
 }
 
 /// What a SyncTarget would say, where there is none.

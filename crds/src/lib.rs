@@ -40,7 +40,8 @@ pub use placement::{
 pub use selector::{LabelSelector, Requirement, RequirementOperator};
 pub use sync_target::{
     Adoption, AllowedClusters, Mode, NamespaceMapping, Quantity, SecretKeyRef, SyncTarget,
-    SyncTargetSpec, SyncTargetStatus, SyncedResource, SyncedState, Taint, TaintEffect,
+    SyncTargetSpec, SyncTargetStatus, SyncedResource, SyncedState, Taint, TaintEffect, Upsync,
+    UpsyncObjects,
 };
 
 /// The CRDs of all types, in the order in which they are installed.

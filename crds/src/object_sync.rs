@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Condition;
+use crate::{Condition, Difference};
 
 /// An object and a target.
 ///
@@ -92,6 +92,10 @@ pub struct ObjectSyncStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub drift: Vec<Drift>,
+    /// Of a CustomResourceDefinition: what of the physical cluster's type would be lost; at most 64.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub differences: Vec<Difference>,
     /// The status of the copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any_value")]

@@ -69,6 +69,10 @@ pub struct SyncTargetSpec {
     /// What becomes of objects that are there already and not ours.
     #[serde(default)]
     pub adoption: Adoption,
+    /// Types of which objects that are born in the physical cluster go up to the hub.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["resource"]))]
+    pub upsync: Vec<Upsync>,
     /// Whether nothing new is placed here.
     #[serde(default)]
     pub unschedulable: bool,
@@ -147,6 +151,37 @@ pub enum Adoption {
     IfNoDiff,
     /// They become ours.
     Always,
+}
+
+/// Objects of one type go up from the physical cluster: they are made, changed and deleted at the hub
+/// as they are there, marked with the target, and never go down again. Those without a namespace don't.
+///
+/// None of a type by which somebody gets rights or credentials, or that says how a hub works.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[x_kube(
+    validation = Rule::new("!(self.resource in ['bindings', 'componentstatuses', 'events', 'limitranges', 'namespaces', 'nodes', 'resourcequotas', 'secrets', 'serviceaccounts']) && !self.resource.matches('^(bindings|componentstatuses|events|limitranges|namespaces|nodes|resourcequotas|secrets|serviceaccounts)[.]core$')").message("objects of this type never go up"),
+    validation = Rule::new("!self.resource.matches('[.](admissionregistration|apiextensions|apiregistration|authentication|authorization|certificates|coordination|events|flowcontrol[.]apiserver|rbac[.]authorization)[.]k8s[.]io$') && !self.resource.matches('[.]kcp[.]io$')").message("objects of this group never go up"),
+)]
+pub struct Upsync {
+    /// The resource, as `things.example.org`.
+    #[schemars(
+        length(min = 1, max = 317),
+        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+    )]
+    pub resource: String,
+    /// Which objects of it.
+    #[serde(default)]
+    pub objects: UpsyncObjects,
+}
+
+/// Which objects of a type go up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum UpsyncObjects {
+    /// Those with the label `workloads.kcp.io/upsync: "true"` in the physical cluster.
+    #[default]
+    Labelled,
+    /// All, but for copies.
+    All,
 }
 
 /// What keeps objects away from a target.

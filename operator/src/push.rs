@@ -148,6 +148,7 @@ impl Agent {
                 version: env!("CARGO_PKG_VERSION"),
                 metrics: self.metrics.clone(),
                 plain: None,
+                handover: None,
             };
             let importing = types::Settings {
                 target: self.target.clone(),

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::leader::{Candidate, MARGIN};
+use agent::leader::{Candidate, Handover, MARGIN};
 use client::{Link, Settings};
 use parking_lot::Mutex;
 use prometheus::Registry;
@@ -134,6 +134,7 @@ impl Operator {
             namespace: LEASE.0.to_owned(),
             name: LEASE.1.to_owned(),
             identity: own_name(),
+            handover: Handover::default(),
         };
         // One word is enough: that it has begun.
         let (told, mut begun) = mpsc::channel(1);

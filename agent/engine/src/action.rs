@@ -28,6 +28,8 @@ pub enum Kind {
     GetUpstream,
     /// Reads what is downstream under a copy's name.
     GetDownstream,
+    /// Reads a definition that is there, to see whether an apply would hurt.
+    Check,
     /// Asks what an apply would change.
     DryRun,
     /// Applies a copy.
@@ -60,6 +62,18 @@ pub enum Kind {
     ListNamespace,
     /// Deletes a downstream namespace that we made.
     DeleteNamespace,
+    /// Asks which physical cluster it is.
+    Identify,
+    /// Reads what is at the hub under the name of a downstream object.
+    MirrorGet,
+    /// Applies the mirror of a downstream object at the hub.
+    MirrorApply,
+    /// Sends the status of a downstream object to its mirror.
+    MirrorStatus,
+    /// Looks whether the object that a mirror was made of is there.
+    FindSource,
+    /// Deletes a mirror whose source is gone.
+    MirrorDelete,
 }
 
 /// An API server.
@@ -118,6 +132,7 @@ impl Kind {
         match self {
             Self::GetUpstream => "get_upstream",
             Self::GetDownstream => "get_downstream",
+            Self::Check => "check",
             Self::DryRun => "dry_run",
             Self::Apply => "apply",
             Self::GiveUp => "give_up",
@@ -134,6 +149,12 @@ impl Kind {
             Self::CreateNamespace => "create_namespace",
             Self::ListNamespace => "list_namespace",
             Self::DeleteNamespace => "delete_namespace",
+            Self::Identify => "identify",
+            Self::MirrorGet => "mirror_get",
+            Self::MirrorApply => "mirror_apply",
+            Self::MirrorStatus => "mirror_status",
+            Self::FindSource => "find_source",
+            Self::MirrorDelete => "mirror_delete",
         }
     }
 
@@ -143,9 +164,13 @@ impl Kind {
             self,
             Self::GetUpstream
                 | Self::GetDownstream
+                | Self::Check
                 | Self::DryRun
                 | Self::GetNamespace
                 | Self::ListNamespace
+                | Self::Identify
+                | Self::MirrorGet
+                | Self::FindSource
         )
     }
 }

@@ -7,6 +7,7 @@
 
 mod answers;
 mod decide;
+mod define;
 mod entry;
 mod events;
 mod identity;
@@ -16,6 +17,7 @@ mod remove;
 mod report;
 mod requests;
 mod spaces;
+mod upsync;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,14 +28,15 @@ use serde_json::Value;
 use crate::brake::Brake;
 use crate::rules::{Class, Rule, Rules};
 use crate::{
-    Action, ActionId, Approvals, Event, Exemption, GroupResource, Identity, Now, Outcome, Side,
-    Summary, SyncedType, Target,
+    Action, ActionId, Approvals, Event, Exemption, GroupResource, Identity, Memory, Now, Outcome,
+    Side, Summary, SyncedType, Target,
 };
 use answers::Flight;
 use entry::{Entry, Hold, Id, Problem, TypeId, Work};
 use identity::Upstream;
 use index::Index;
 use spaces::Spaces;
+use upsync::Mirrors;
 
 /// The sync engine of one SyncTarget.
 #[derive(Debug)]
@@ -52,6 +55,7 @@ pub struct Engine {
     trusted: bool,
     index: Index,
     spaces: Spaces,
+    mirrors: Mirrors,
     brake: Brake,
     /// Orphans that a person has given up.
     given_up: BTreeSet<Id>,
@@ -144,6 +148,7 @@ impl Engine {
             trusted: false,
             index: Index::default(),
             spaces: Spaces::default(),
+            mirrors: Mirrors::default(),
             brake: Brake::default(),
             given_up: BTreeSet::new(),
             removing: BTreeMap::new(),
@@ -175,6 +180,7 @@ impl Engine {
             }
             self.touch(id);
         }
+        self.mirrors.touch_all();
         self.advance(now);
     }
 
@@ -218,18 +224,21 @@ impl Engine {
         self.advance(now);
     }
 
-    /// The newest resource version that the hub has shown. A driver that keeps it where its cluster
-    /// keeps things (in a Lease that it renews anyway), and tells the next process by
-    /// [`Engine::remember`], makes that process know at once that a hub has gone back in time, even
-    /// if no copy says so.
-    pub fn newest_revision(&self) -> u64 {
-        self.hub.newest
+    /// What the next process is to know of the hub; `None` while there is doubt about it, so that what
+    /// was kept before stays. A driver that keeps it where its cluster keeps things (in a Lease that
+    /// it renews anyway), and tells the next process by [`Engine::remember`], makes that process know
+    /// at once that a hub has gone back in time, even if no copy says so.
+    pub fn memory(&self) -> Option<Memory> {
+        self.hub_memory()
     }
 
-    /// What [`Engine::newest_revision`] was in an earlier process, of the same hub. Told before any
-    /// list.
-    pub fn remember(&mut self, revision: u64) {
-        self.hub.remember(revision);
+    /// What [`Engine::memory`] was in an earlier process. Told before anything else; what is of
+    /// another hub or SyncTarget is nothing.
+    pub fn remember(&mut self, memory: &Memory) {
+        let identity = &self.target.identity;
+        if memory.hub == identity.hub && memory.target == identity.target {
+            self.hub.remember(memory);
+        }
     }
 
     /// What people have approved and deleted as a whole, as the SyncTarget says, each time that it
@@ -255,6 +264,24 @@ impl Engine {
         if let Some(kind) = self.kind_id(resource) {
             self.see_downstream(kind, event, now);
         }
+    }
+
+    /// What a watch of one of the types that go up ([`Engine::upsynced`]) has shown in the physical
+    /// cluster.
+    pub fn born(&mut self, resource: &GroupResource, event: Event, now: Now) {
+        if let Some(kind) = self.kind_id(resource) {
+            self.see_born(kind, event);
+        }
+        self.advance(now);
+    }
+
+    /// What a watch of such a type has shown in the hub, of objects with the label of our copies
+    /// ([`Target::downstream_selector`]).
+    pub fn risen(&mut self, resource: &GroupResource, event: Event, now: Now) {
+        if let Some(kind) = self.kind_id(resource) {
+            self.see_risen(kind, event);
+        }
+        self.advance(now);
     }
 
     /// What a watch of our ObjectSyncs ([`Engine::record_type`]) in the hub has shown; metadata are
@@ -298,10 +325,15 @@ impl Engine {
         }
         if !std::mem::replace(&mut self.trusted, self.hub.is_trusted()) && self.trusted {
             self.touch_removals();
+            self.mirrors.touch_all();
         }
         self.advance(now);
         while actions.len() < max {
             let Some(action) = self.plan_space(now) else { break };
+            actions.push(action);
+        }
+        while actions.len() < max {
+            let Some(action) = self.plan_mirror(now) else { break };
             actions.push(action);
         }
         while actions.len() < max {
@@ -318,10 +350,11 @@ impl Engine {
             return None;
         }
         let news = self.hub.is_trusted() && !self.trusted;
-        if news || self.index.has_ready() || self.spaces.has_ready() {
+        if news || self.index.has_ready() || self.spaces.has_ready() || self.mirrors.has_ready() {
             return Some(Duration::ZERO);
         }
-        let due = self.index.next_due().into_iter().chain(self.spaces.next_due()).min();
+        let others = [self.spaces.next_due(), self.mirrors.next_due()];
+        let due = self.index.next_due().into_iter().chain(others.into_iter().flatten()).min();
         due.map(Duration::from_millis)
     }
 
@@ -333,10 +366,14 @@ impl Engine {
 
     /// Counts and conditions as of now.
     pub fn summary(&self) -> Summary {
+        let (mirrors, failed_mirrors, mirror_problem) = self.mirrors.counts();
         let mut summary = Summary {
             copies: self.index.copies(),
-            paused: self.brake.paused(),
-            undecided: self.brake.is_undecided(),
+            paused: self.brake.paused().or_else(|| self.mirrors.paused()),
+            undecided: self.brake.is_undecided() || self.mirrors.is_undecided(),
+            mirrors,
+            failed_mirrors,
+            mirror_problem,
             upstream_changed: self.hub.change(),
             missing_types: self.missing_types(),
             dropped_events: self.dropped_events,

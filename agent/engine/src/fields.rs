@@ -14,9 +14,14 @@ pub(crate) const REPLICAS: [&str; 2] = ["spec", "replicas"];
 
 /// What our applies own of an object.
 pub(crate) fn ours(object: &Value) -> Option<&Map<String, Value>> {
+    applied_by(object, SYNCER)
+}
+
+/// What the applies of a manager own of an object.
+fn applied_by<'o>(object: &'o Value, manager: &str) -> Option<&'o Map<String, Value>> {
     let is_ours = |entry: &&Value| {
         let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
-        text("manager") == SYNCER && text("operation") == "Apply" && text("subresource").is_empty()
+        text("manager") == manager && text("operation") == "Apply" && text("subresource").is_empty()
     };
     entries(object).find(is_ours)?.get("fieldsV1")?.as_object()
 }
@@ -47,8 +52,13 @@ pub(crate) fn others_own(object: &Value, path: &[&str]) -> bool {
 /// A digest of all that is ours in an object: which fields, and their values. Nothing else in the
 /// object changes it. `without` is left out, if it is ours.
 pub(crate) fn view(object: &Value, without: Option<&[&str]>) -> Digest {
+    view_of(object, SYNCER, without)
+}
+
+/// As [`view`], of what the applies of a manager own.
+pub(crate) fn view_of(object: &Value, manager: &str, without: Option<&[&str]>) -> Digest {
     let mut hasher = Hasher::new();
-    if let Some(ours) = ours(object) {
+    if let Some(ours) = applied_by(object, manager) {
         add(object, ours, without, &mut hasher);
     }
     hasher.end()
@@ -58,7 +68,24 @@ pub(crate) fn view(object: &Value, without: Option<&[&str]>) -> Digest {
 /// besides. What was changed on the way in, as `1000m` to `1`, counts as different. `without` is
 /// not compared.
 pub(crate) fn matches(desired: &Value, object: &Value, without: Option<&[&str]>) -> bool {
-    let (Some(ours), Some(desired)) = (ours(object), desired.as_object()) else { return false };
+    matches_by(desired, object, SYNCER, UPSTREAM, without)
+}
+
+/// As [`matches`], in the fields that the applies of a manager own; `locator` is the annotation that
+/// comes to what is desired.
+pub(crate) fn matches_of(desired: &Value, object: &Value, manager: &str, locator: &str) -> bool {
+    matches_by(desired, object, manager, locator, None)
+}
+
+fn matches_by(
+    desired: &Value,
+    object: &Value,
+    manager: &str,
+    locator: &str,
+    without: Option<&[&str]>,
+) -> bool {
+    let ours = applied_by(object, manager);
+    let (Some(ours), Some(desired)) = (ours, desired.as_object()) else { return false };
     let metadata = |key: &str| {
         let wanted = desired.get("metadata").and_then(|metadata| metadata.get(key));
         let there = object.get("metadata").and_then(|metadata| metadata.get(key));
@@ -67,7 +94,7 @@ pub(crate) fn matches(desired: &Value, object: &Value, without: Option<&[&str]>)
         let mut owned = fields.into_iter().flatten().filter_map(|(key, _)| key.strip_prefix("f:"));
         let value = |of: Option<&Value>, key: &str| of.and_then(|of| of.get(key)).cloned();
         let mut wanted_keys = wanted.and_then(Value::as_object).into_iter().flatten();
-        { owned.by_ref() }.all(|key| key == UPSTREAM || value(wanted, key).is_some())
+        { owned.by_ref() }.all(|key| key == locator || value(wanted, key).is_some())
             && wanted_keys.all(|(key, wanted)| {
                 let is_ours = fields.is_some_and(|fields| fields.contains_key(&format!("f:{key}")));
                 is_ours && value(there, key).as_ref() == Some(wanted)

@@ -32,6 +32,7 @@
 
 mod action;
 mod brake;
+mod definitions;
 mod digest;
 mod drift;
 mod engine;
@@ -51,5 +52,7 @@ pub use action::{Action, ActionId, Kind, Method, Request, Side};
 pub use engine::Engine;
 pub use input::{Event, Failure, Now, Outcome};
 pub use summary::{Paused, Summary, UpstreamChange};
-pub use target::{Adoption, Approvals, Exemption, Identity, Limits, Mapping, Target};
+pub use target::{
+    Adoption, Approvals, Exemption, Identity, Limits, Mapping, Memory, Target, Upsync,
+};
 pub use types::{GroupResource, Scope, SyncedType};

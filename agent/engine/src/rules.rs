@@ -55,6 +55,10 @@ pub(crate) struct Rule {
     /// Copies are never deleted: only our marks are taken off.
     #[serde(default)]
     pub(crate) stays: bool,
+    /// Objects of it define types: none is changed so that objects of its type would be hurt, and
+    /// those wait until it is there.
+    #[serde(default)]
+    pub(crate) defines: bool,
     /// What doesn't go down.
     #[serde(default)]
     drop: Vec<Drop>,

@@ -26,6 +26,12 @@ pub struct Summary {
     pub undecided: bool,
     /// Condition `UpstreamChanged`.
     pub upstream_changed: Option<UpstreamChange>,
+    /// Objects of the hub that were made of objects of the physical cluster.
+    pub mirrors: u64,
+    /// Those, and objects that are to go up, that something is wrong with.
+    pub failed_mirrors: u64,
+    /// The first of these, and why, for people.
+    pub mirror_problem: Option<String>,
     /// Types whose collection is missing on one side although they are to be synced.
     pub missing_types: Vec<GroupResource>,
     /// Objects with problems, by the problem's reason (a closed set).
@@ -55,4 +61,8 @@ pub enum UpstreamChange {
     /// version, and now shows older ones. The annotation `workloads.kcp.io/approve-upstream` with
     /// this number accepts it as it is.
     Older(u64),
+    /// It was made of a backup since something was copied from it: its incarnation is another one.
+    /// The annotation `workloads.kcp.io/approve-upstream` with this number, the incarnation, accepts
+    /// it as it is.
+    Restored(u64),
 }

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::{GroupResource, SyncedType};
 
 /// A SyncTarget and how its objects are to be treated.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +25,8 @@ pub struct Target {
     pub mapping: Mapping,
     /// What becomes of objects that are there already and not ours.
     pub adoption: Adoption,
+    /// Types of which objects that are born in the physical cluster go up.
+    pub upsync: Arc<[Upsync]>,
     /// Downstream namespaces that are never used, besides `kube-*`: the agent's own.
     pub reserved_namespaces: BTreeSet<Arc<str>>,
     /// Bounds.
@@ -39,6 +44,38 @@ pub struct Identity {
     pub logical_cluster: Arc<str>,
     /// The UID of the SyncTarget; of a run by hand without one, any fixed text.
     pub target: Arc<str>,
+    /// How often the hub was made of a backup: annotation `core.kcp.io/hub-incarnation` of the
+    /// SyncTarget. Each time it is another number, which is above all revisions from before; 0 for
+    /// a hub that never was, and where nobody says.
+    pub incarnation: u64,
+}
+
+/// What a process of this engine has seen of the hub, for the next one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Memory {
+    /// The hub's UID.
+    pub hub: Arc<str>,
+    /// The SyncTarget's UID.
+    pub target: Arc<str>,
+    /// The hub's incarnation.
+    #[serde(default)]
+    pub incarnation: u64,
+    /// The newest resource version that the hub has shown.
+    pub revision: u64,
+    /// The hub has gone back, behind this resource version, and nobody has accepted that: as it goes
+    /// on, its revisions tell nothing of it any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gone_back: Option<u64>,
+    /// To where it has gone back.
+    #[serde(default)]
+    pub back_at: u64,
+    /// A person has accepted that the hub went back to this resource version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<u64>,
+    /// The incarnation that a person has accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted_incarnation: Option<u64>,
 }
 
 /// How downstream namespaces are called.
@@ -61,6 +98,15 @@ pub enum Adoption {
     IfNoDiff,
     /// They become ours.
     Always,
+}
+
+/// Objects of one type go up from the physical cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upsync {
+    /// The type.
+    pub resource: GroupResource,
+    /// All of them; else only those with the label `workloads.kcp.io/upsync: "true"`.
+    pub all: bool,
 }
 
 /// Bounds of what the engine does and keeps.
@@ -135,6 +181,46 @@ impl Target {
         format!("{}={}", contract::SYNC_TARGET_LABEL, self.identity.target)
     }
 }
+
+// === impl Identity ===
+
+impl Identity {
+    /// Whether it is the same hub, logical cluster and SyncTarget, in whatever incarnation.
+    pub fn is(&self, other: &Self) -> bool {
+        let of = |one: &Self| [&one.hub, &one.logical_cluster, &one.target].map(Arc::clone);
+        of(self) == of(other)
+    }
+}
+
+// === impl Upsync ===
+
+impl Upsync {
+    /// Reads them from a SyncTarget's `spec.upsync`. What may never go up is left out, whatever it says.
+    pub fn of(sync_target: &Value) -> Arc<[Self]> {
+        let listed = sync_target.pointer("/spec/upsync").and_then(Value::as_array);
+        let read = |item: &Value| {
+            let name = item.get("resource")?.as_str()?;
+            let (plural, group) = name.split_once('.').unwrap_or((name, ""));
+            let group = if group == contract::CORE { "" } else { group };
+            let all = item.get("objects").and_then(Value::as_str) == Some(contract::UPSYNC_ALL);
+            let resource = GroupResource::new(group, plural);
+            contract::may_go_up(group, plural).then_some(Self { resource, all })
+        };
+        listed.into_iter().flatten().filter_map(read).collect()
+    }
+
+    pub(crate) fn is_of(&self, synced: &SyncedType) -> bool {
+        self.resource == synced.resource
+    }
+
+    /// The label selector of the watch that shows them in the physical cluster: copies are none.
+    pub(crate) fn selector(&self) -> &'static str {
+        if self.all { NO_COPIES } else { MARKED }
+    }
+}
+
+const NO_COPIES: &str = "!workloads.kcp.io/synctarget";
+const MARKED: &str = "workloads.kcp.io/upsync=true,!workloads.kcp.io/synctarget";
 
 // === impl Limits ===
 

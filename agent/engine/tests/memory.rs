@@ -55,14 +55,19 @@ fn deployment(index: usize) -> Value {
 fn two_thousand_objects_on_both_sides() {
     let deployments = GroupResource::new("apps", "deployments");
     let now = Now { clock: Duration::from_secs(1), wall: jiff::Timestamp::UNIX_EPOCH };
-    let identity =
-        Identity { hub: "hub".into(), logical_cluster: "lc".into(), target: "target".into() };
+    let identity = Identity {
+        hub: "hub".into(),
+        logical_cluster: "lc".into(),
+        target: "target".into(),
+        incarnation: 0,
+    };
     let mut engine = Engine::new(Target {
         identity: identity.clone(),
         cluster: "infra".into(),
         name: "east".into(),
         wildcard: false,
         mapping: Mapping::Same,
+        upsync: std::sync::Arc::default(),
         adoption: Adoption::Never,
         reserved_namespaces: Default::default(),
         limits: Limits::default(),

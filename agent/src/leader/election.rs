@@ -39,7 +39,11 @@ impl LeaseState {
         Self { object }
     }
 
-    fn holder(&self) -> &str {
+    pub(super) fn object(&self) -> &Value {
+        &self.object
+    }
+
+    pub(super) fn holder(&self) -> &str {
         self.text("holderIdentity").unwrap_or_default()
     }
 

@@ -20,6 +20,7 @@ fn cut_off() -> Candidate {
         namespace: "agents".into(),
         name: "kcp-agent".into(),
         identity: "one".into(),
+        handover: Handover::default(),
     }
 }
 

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::USER_AGENT;
 use crate::args::SyncArgs;
 use crate::identity::Keep;
-use crate::leader::Candidate;
+use crate::leader::{Candidate, Handover};
 use crate::manifest::AGENT_NAME;
 use crate::sync::{Plain, Shape, Upstream};
 
@@ -59,6 +59,7 @@ impl Setup {
             namespace,
             name: AGENT_NAME.to_owned(),
             identity: own_name(),
+            handover: Handover::default(),
         });
         let reserved = args.namespace.iter().map(|namespace| namespace.as_str().into()).collect();
         let mut setup = Self {

@@ -60,6 +60,7 @@ pub(super) async fn run(setup: &Setup, metrics: &Metrics, state: &State) {
             version: VERSION,
             metrics: metrics.clone(),
             plain: setup.plain,
+            handover: setup.candidate.as_ref().map(|candidate| candidate.handover.clone()),
         };
         tokio::join!(
             sync::run(settings, progress_sender, seen),

@@ -1,5 +1,6 @@
 //! The one task that owns the engine.
 
+mod telling;
 mod watches;
 
 use std::sync::Arc;
@@ -7,6 +8,7 @@ use std::time::Duration;
 
 use engine::{
     Adoption, Approvals, Engine, Exemption, Identity, Limits, Mapping, Now, Outcome, Side, Target,
+    Upsync,
 };
 use futures::StreamExt;
 use futures::future::{BoxFuture, FutureExt};
@@ -21,11 +23,10 @@ use tracing::{debug, debug_span, info};
 
 use super::exec::{Done, execute};
 use super::follow::{self, Followed, Poke, Reach};
-use super::side::Shape;
-use super::status::{self, Facts};
 use super::watch::{Input, Source};
 use super::{Progress, Settings};
-use crate::identity::Standing;
+use crate::leader::Handover;
+use telling::{HUB, StatusWriter};
 use watches::Watches;
 
 /// Inputs that wait for the engine. Each holds an object; a watch that has no room waits, and with it
@@ -34,12 +35,6 @@ const INPUTS: usize = 512;
 
 /// Inputs that are told to the engine before it is asked what to do.
 const BATCH: usize = 256;
-
-/// The shortest time between two writes of the status.
-const STATUS_INTERVAL: Duration = Duration::from_secs(5);
-
-/// How long after it could not be written the status is written again.
-const STATUS_AGAIN: Duration = Duration::from_secs(10);
 
 /// How soon after a change it is told how it goes: counting takes a look at every object.
 const REPORT: Duration = Duration::from_millis(250);
@@ -105,17 +100,6 @@ struct Driver {
     dropped_events: u64,
 }
 
-/// Writes the status now and then, one write at a time.
-#[derive(Default)]
-struct StatusWriter {
-    written: Option<Value>,
-    due: Option<Instant>,
-    running: Option<BoxFuture<'static, Option<Value>>>,
-}
-
-/// What a sync waits for at first.
-const HUB: &str = "the hub";
-
 enum Step {
     Inputs(usize),
     Done(Done),
@@ -140,7 +124,11 @@ impl Driver {
     ) -> Self {
         let (sender, inputs) = mpsc::channel(INPUTS);
         let watches = Watches::new(&settings, tasks, sender);
-        let engine = Engine::new(target_of(&settings, &Value::Null, identity.clone()));
+        let mut engine = Engine::new(target_of(&settings, &Value::Null, identity.clone()));
+        let kept = settings.handover.as_ref().and_then(Handover::text);
+        if let Some(memory) = kept.and_then(|text| serde_json::from_str(&text).ok()) {
+            engine.remember(&memory);
+        }
         Self {
             engine,
             begun: Instant::now(),
@@ -258,6 +246,8 @@ impl Driver {
                 match source {
                     Source::Upstream(resource) => self.engine.upstream(&resource, event, now),
                     Source::Downstream(resource) => self.engine.downstream(&resource, event, now),
+                    Source::Born(resource) => self.engine.born(&resource, event, now),
+                    Source::Risen(resource) => self.engine.risen(&resource, event, now),
                     Source::Records => self.engine.records(event, now),
                     Source::Namespaces => self.engine.namespaces(event, now),
                     Source::Events => {
@@ -320,7 +310,7 @@ impl Driver {
                     self.engine.approvals(approvals, exemptions, now);
                     self.object = object.clone();
                 }
-                self.watches.set(self.engine.watched());
+                self.watches.set(self.engine.watched(), self.engine.upsynced());
                 self.seen.send_replace(Some(object));
             }
         }
@@ -332,7 +322,7 @@ impl Driver {
         self.engine.types(types.to_vec(), now);
         // Where objects are is not known before the SyncTarget is.
         if self.known {
-            self.watches.set(self.engine.watched());
+            self.watches.set(self.engine.watched(), self.engine.upsynced());
         }
     }
 
@@ -348,115 +338,6 @@ impl Driver {
         }
         let running = i64::try_from(self.running.len()).unwrap_or(i64::MAX);
         self.settings.metrics.in_flight.set(running);
-    }
-
-    /// Tells how it goes: to probes, metrics, and the SyncTarget's status.
-    fn report(&mut self) {
-        let summary = self.engine.summary();
-        self.following.poke.often(summary.undecided);
-        let waits_for = if !self.known {
-            HUB
-        } else if self.following.reach.borrow().answers != Some(true) {
-            "the physical cluster"
-        } else if !summary.complete {
-            "the first lists"
-        } else {
-            ""
-        };
-        let told = Progress { complete: summary.complete, waits_for: waits_for.to_owned() };
-        self.progress.send_if_modified(|present| {
-            let changed = *present != told;
-            *present = told;
-            changed
-        });
-        let gauges = ["synced", "failed", "pending", "orphan", "copy"];
-        let counts =
-            [summary.synced, summary.failed, summary.pending, summary.orphans, summary.copies];
-        for ((name, count), gauged) in gauges.iter().zip(counts).zip(&mut self.gauged) {
-            let count = i64::try_from(count).unwrap_or(i64::MAX);
-            if count != *gauged {
-                self.settings.metrics.objects.with_label_values(&[name]).add(count - *gauged);
-                *gauged = count;
-            }
-        }
-        let dropped = summary.dropped_events.saturating_sub(self.dropped_events);
-        self.settings.metrics.dropped_events.inc_by(dropped);
-        self.dropped_events = summary.dropped_events;
-        if self.settings.upstream.shape == Shape::Hub && self.known {
-            let standing = self.settings.standing.as_ref().map(|s| s.borrow().clone());
-            let facts = Facts {
-                standing: standing.filter(|standing| *standing != Standing::Unknown),
-                reach: self.following.reach.borrow().clone(),
-                summary,
-                agent_version: self.settings.version.to_owned(),
-            };
-            self.write_status(&facts);
-        }
-    }
-
-    fn write_status(&mut self, facts: &Facts) {
-        let now = Instant::now();
-        let writer = &mut self.status;
-        if writer.running.is_some() || self.object.is_null() {
-            return;
-        }
-        // What was written is what is there; before, what the SyncTarget says.
-        let present = match &writer.written {
-            Some(written) => written,
-            None => &*self.object,
-        };
-        let wanted = status::body(facts, present, Timestamp::now());
-        let written = writer.written.as_ref().and_then(|written| written.get("status"));
-        if written == Some(&wanted) {
-            writer.due = None;
-            return;
-        }
-        if writer.due.is_some_and(|due| due > now) {
-            return;
-        }
-        if written.is_none() && says(&self.object, &wanted) {
-            // As the agent before has left it: nothing is written.
-            writer.written = Some(status::object(&self.settings.target.name, &wanted));
-            return;
-        }
-        let object = status::object(&self.settings.target.name, &wanted);
-        let hub = self.settings.upstream.link.clone();
-        let path = format!(
-            "{}/status?fieldManager={}&force=true",
-            self.settings.target.path(),
-            contract::AGENT
-        );
-        writer.due = Some(now + STATUS_INTERVAL);
-        writer.running = Some(
-            async move {
-                let apply = "application/apply-patch+yaml";
-                let body = object.to_string().into_bytes();
-                let ask = client::Ask::with(http::Method::PATCH, &path, apply, body);
-                match hub.ask(ask).await {
-                    Ok(told) if told.status.is_success() => Some(object),
-                    Ok(told) => {
-                        debug!(status = told.status.as_u16(), "the status is not written");
-                        None
-                    }
-                    Err(error) => {
-                        debug!(%error, "the status is not written");
-                        None
-                    }
-                }
-            }
-            .boxed(),
-        );
-    }
-}
-
-impl Drop for Driver {
-    fn drop(&mut self) {
-        for (name, gauged) in
-            ["synced", "failed", "pending", "orphan", "copy"].iter().zip(self.gauged)
-        {
-            self.settings.metrics.objects.with_label_values(&[name]).sub(gauged);
-        }
-        self.settings.metrics.in_flight.set(0);
     }
 }
 
@@ -482,31 +363,6 @@ impl Following {
         });
         Self { followed, reach, poke, _end: end.drop_guard() }
     }
-}
-
-// === impl StatusWriter ===
-
-impl StatusWriter {
-    fn done(&mut self, written: Option<Value>) {
-        self.running = None;
-        match written {
-            Some(written) => self.written = Some(written),
-            None => self.due = Some(Instant::now() + STATUS_AGAIN),
-        }
-    }
-}
-
-/// Whether an object's status says all of this already.
-fn says(object: &Value, wanted: &Value) -> bool {
-    let Some(status) = object.get("status") else { return false };
-    let Some(wanted) = wanted.as_object() else { return false };
-    wanted.iter().all(|(field, value)| match (field.as_str(), value) {
-        ("conditions", Value::Array(conditions)) => {
-            let there = status.get("conditions").and_then(Value::as_array);
-            conditions.iter().all(|condition| there.is_some_and(|all| all.contains(condition)))
-        }
-        _ => status.get(field) == Some(value),
-    })
 }
 
 fn index(side: Side) -> usize {
@@ -542,6 +398,7 @@ fn target_of(settings: &Settings, object: &Value, identity: Identity) -> Target 
             Some(_) => Adoption::Never,
             None => plain.adoption,
         },
+        upsync: Upsync::of(object),
         reserved_namespaces: settings.reserved_namespaces.clone(),
         limits: Limits::default(),
     }

@@ -123,14 +123,25 @@ async fn of_hub(hub: &Link, target: &TargetRef) -> Option<Followed> {
             (uid.clone(), uid)
         }
     };
-    let identity = Identity { hub: hub_uid, logical_cluster: cluster_uid, target: uid };
+    let incarnation = annotation(contract::HUB_INCARNATION).and_then(|text| text.parse().ok());
+    let identity = Identity {
+        hub: hub_uid,
+        logical_cluster: cluster_uid,
+        target: uid,
+        incarnation: incarnation.unwrap_or_default(),
+    };
     Some(Followed::Known(identity, Arc::new(object)))
 }
 
 /// Of a plain API server, the namespace `kube-system` is as old as the cluster.
 async fn of_plain(link: &Link, target: &TargetRef) -> Option<Followed> {
     let uid = kube_system(link, "").await?;
-    let identity = Identity { hub: uid.clone(), logical_cluster: uid, target: target.uid.clone() };
+    let identity = Identity {
+        hub: uid.clone(),
+        logical_cluster: uid,
+        target: target.uid.clone(),
+        incarnation: 0,
+    };
     Some(Followed::Known(identity, Arc::new(Value::Null)))
 }
 

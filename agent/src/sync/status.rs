@@ -96,6 +96,7 @@ fn conditions(facts: &Facts) -> Vec<Condition> {
         upstream_changed(facts.summary.upstream_changed),
         paused(&facts.summary),
     ]);
+    conditions.extend(upsynced(&facts.summary));
     conditions
 }
 
@@ -139,6 +140,13 @@ fn unsupported(reach: &Reach) -> Condition {
 }
 
 fn upstream_changed(change: Option<UpstreamChange>) -> Condition {
+    let accept = |number: u64| {
+        let annotation = contract::APPROVE_UPSTREAM;
+        format!(
+            "nothing is deleted. Annotate the SyncTarget with {annotation}={number} to accept it as \
+             it is."
+        )
+    };
     let (status, reason, message) = match change {
         None => ("False", "AsKnown", String::new()),
         Some(UpstreamChange::Identity) => (
@@ -152,13 +160,31 @@ fn upstream_changed(change: Option<UpstreamChange>) -> Condition {
             "True",
             "GoneBack",
             format!(
-                "The hub has gone back in time, behind resource version {number}: nothing is \
-                 deleted. Annotate the SyncTarget with {}={number} to accept it as it is.",
-                contract::APPROVE_UPSTREAM
+                "The hub has gone back in time, behind resource version {number}: {}",
+                accept(number)
             ),
+        ),
+        Some(UpstreamChange::Restored(number)) => (
+            "True",
+            "Restored",
+            format!("The hub was restored since objects were copied from it: {}", accept(number)),
         ),
     };
     Condition { kind: "UpstreamChanged", status, reason, message }
+}
+
+/// Nothing, where nothing has ever gone up.
+fn upsynced(summary: &Summary) -> Option<Condition> {
+    let (status, reason, message) = match &summary.mirror_problem {
+        Some(first) => {
+            let message =
+                format!("{} objects are not as they should be: {first}", summary.failed_mirrors);
+            ("False", "Problems", message)
+        }
+        None if summary.mirrors > 0 => ("True", "AsInTheCluster", String::new()),
+        None => return None,
+    };
+    Some(Condition { kind: "Upsynced", status, reason, message })
 }
 
 fn paused(summary: &Summary) -> Condition {
@@ -242,6 +268,9 @@ mod tests {
         facts.summary.upstream_changed = Some(UpstreamChange::Older(7));
         let annotation = "workloads.kcp.io/approve-upstream=7";
         check(&facts, "UpstreamChanged", ("True", "GoneBack", annotation));
+        facts.summary.upstream_changed = Some(UpstreamChange::Restored(9));
+        let annotation = "workloads.kcp.io/approve-upstream=9";
+        check(&facts, "UpstreamChanged", ("True", "Restored", annotation));
         facts.summary.upstream_changed = Some(UpstreamChange::Identity);
         check(&facts, "UpstreamChanged", ("True", "OtherIdentity", "nothing is"));
         facts.standing = Some(Standing::Certified { not_after: at("2026-01-02T00:00:00Z") });

@@ -44,6 +44,10 @@ pub(super) enum Source {
     Upstream(GroupResource),
     /// A synced type in the physical cluster.
     Downstream(GroupResource),
+    /// What is born of a type in the physical cluster and goes up.
+    Born(GroupResource),
+    /// What has gone up of a type, in the hub.
+    Risen(GroupResource),
     /// Our ObjectSyncs in the hub.
     Records,
     /// Our namespaces in the physical cluster.

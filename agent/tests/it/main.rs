@@ -2,7 +2,10 @@
 //! and another server that stands for a physical cluster's API.
 #![allow(clippy::unwrap_used, reason = "everything here is a test")]
 
+mod definitions;
 mod identity;
+mod restored;
 mod sync;
 mod takeover;
+mod upsync;
 mod world;

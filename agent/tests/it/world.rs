@@ -78,6 +78,37 @@ impl Api {
         self.running = Some(serve(&self.root, self.port).await);
     }
 
+    /// The file of the store. Only while the server is stopped is it whole.
+    pub(crate) fn store(&self) -> PathBuf {
+        self.root.join("store")
+    }
+
+    /// Copies the store's file, and tells what is in it as a stream for [`Api::import`]; the server has
+    /// to be stopped.
+    pub(crate) async fn back_up(&self, file: &Path) -> Vec<u8> {
+        let store = open(&self.store()).await;
+        // Nobody writes.
+        std::fs::copy(self.store(), file).unwrap();
+        let mut stream = Vec::new();
+        store::transfer::export(&*store, &mut stream).await.unwrap();
+        stream
+    }
+
+    /// Replaces the store by a copy of an earlier file; the server has to be stopped.
+    pub(crate) async fn put_back(&self, file: &Path) {
+        // Not before the one that is there is closed.
+        drop(open(&self.store()).await);
+        std::fs::remove_file(self.store()).unwrap();
+        std::fs::copy(file, self.store()).unwrap();
+    }
+
+    /// Replaces the store by one that is made of a stream; the server has to be stopped.
+    pub(crate) async fn import(&self, stream: &[u8]) {
+        drop(open(&self.store()).await);
+        std::fs::remove_file(self.store()).unwrap();
+        store::transfer::import(&self.store(), stream).unwrap();
+    }
+
     /// A request with success.
     pub(crate) async fn send(&self, method: Method, path: &str, kind: &str, body: &Value) -> Value {
         let ask = Ask::with(method, path, kind, body.to_string().into_bytes());
@@ -161,9 +192,20 @@ impl Api {
     }
 }
 
+/// Opens a store, as soon as who had it open before has let go of it.
+async fn open(path: &Path) -> std::sync::Arc<store::EmbeddedStore> {
+    let begun = tokio::time::Instant::now();
+    loop {
+        match store::EmbeddedStore::open(path, store::EmbeddedOptions::default()) {
+            Ok(store) => return store,
+            Err(error) => assert!(begun.elapsed() < PATIENCE, "{error:?}"),
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
 async fn serve(root: &Path, port: u16) -> Running {
-    let options = store::EmbeddedOptions::default();
-    let store = store::EmbeddedStore::open(&root.join("store"), options).unwrap();
+    let store = open(&root.join("store")).await;
     let mut patience = 100;
     loop {
         let server = Server::builder(store.clone()).root_directory(root).port(port);
@@ -183,6 +225,13 @@ fn admin(running: &Running, path: &str) -> Settings {
     let mut settings = Settings::of_access(access, Path::new(""), "test/0").unwrap();
     settings.server = settings.server.with_path(path);
     settings
+}
+
+/// The condition of a type of an object; null if it has none.
+pub(crate) fn condition(object: &Value, kind: &str) -> Value {
+    let conditions = object["status"]["conditions"].as_array();
+    let mut found = conditions.into_iter().flatten().filter(|one| one["type"] == kind);
+    found.next().cloned().unwrap_or_default()
 }
 
 /// A type with status and scale.

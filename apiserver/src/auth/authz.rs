@@ -138,7 +138,8 @@ impl Authorizer {
             ClusterScope::One(_) => Place::Foreign,
         };
         if agent.is_certified() {
-            rights::right(agent, place, attributes)
+            let goes_up = |group: &str, resource: &str| self.goes_up(agent, group, resource);
+            rights::right(agent, place, attributes, &goes_up)
         } else {
             rights::right_to_begin(place, attributes)
         }
@@ -148,6 +149,12 @@ impl Authorizer {
     fn serves(&self, agent: &Agent, cluster: &ClusterName) -> bool {
         let target = agent.target(&*self.cache);
         target.is_some_and(|target| target.serves(&*self.cache, cluster))
+    }
+
+    /// Whether the SyncTarget of an agent lets objects of a type go up from its physical cluster.
+    pub(crate) fn goes_up(&self, agent: &Agent, group: &str, resource: &str) -> bool {
+        let goes = || agent.target(&*self.cache).is_some_and(|t| t.goes_up(group, resource));
+        contract::may_go_up(group, resource) && goes()
     }
 
     fn authorize_over_all(&self, user: &UserInfo, attributes: &Attributes<'_>) -> Decision {

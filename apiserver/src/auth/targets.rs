@@ -26,6 +26,8 @@ pub(crate) struct SyncTarget {
     /// Credentials from before this time are revoked.
     pub(crate) credentials_not_before: Option<Timestamp>,
     allowed: Allowed,
+    /// Types of which objects go up from the physical cluster.
+    upsync: Vec<GroupResource>,
 }
 
 /// The other logical clusters that a SyncTarget serves.
@@ -47,6 +49,13 @@ struct Shape {
 #[serde(default, rename_all = "camelCase")]
 struct Spec {
     allowed_clusters: Option<AllowedShape>,
+    upsync: Vec<UpsyncShape>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct UpsyncShape {
+    resource: Box<str>,
 }
 
 #[derive(Default, Deserialize)]
@@ -115,7 +124,14 @@ impl SyncTarget {
             uid: object.header.uid.as_ref().into(),
             credentials_not_before: status.credentials_not_before,
             allowed,
+            upsync: { spec.upsync.iter() }.map(|one| resource(&one.resource)).collect(),
         })
+    }
+
+    /// Whether objects of a type go up from its physical cluster.
+    pub(crate) fn goes_up(&self, group: &str, resource: &str) -> bool {
+        let is = |one: &GroupResource| *one.group == *group && *one.resource == *resource;
+        self.upsync.iter().any(is)
     }
 
     /// Whether it serves a logical cluster other than its own.
@@ -128,6 +144,12 @@ impl SyncTarget {
         };
         named() || selected()
     }
+}
+
+/// A resource by its name, as `things.example.org`.
+fn resource(name: &str) -> GroupResource {
+    let (plural, group) = name.split_once('.').unwrap_or((name, ""));
+    GroupResource::new(if group == contract::CORE { "" } else { group }, plural)
 }
 
 #[cfg(test)]

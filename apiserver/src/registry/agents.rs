@@ -62,7 +62,13 @@ impl Registry {
             Right::None => false,
             // It knows what these are called, so that it may know that they are missing.
             Right::Whole | Right::Leased => true,
-            Right::Assigned => object.is_some_and(|object| carries(agent, object)),
+            Right::Assigned => match object {
+                Some(object) if carries(agent, object) => true,
+                Some(object) => is_recorded(agent, object) && self.goes_up(agent, target),
+                // Where it may make something, it may know that there is nothing.
+                None => verb == "get" && self.goes_up(agent, target),
+            },
+            Right::Upsynced => object.is_some_and(|object| is_recorded(agent, object)),
             Right::Recorded => object.is_none_or(|object| is_recorded(agent, object)),
             Right::Requested => {
                 verb == "get" && object.is_none_or(|object| is_requested(ctx, object))
@@ -91,6 +97,9 @@ impl Registry {
         };
         let Some((agent, right)) = self.agent_right(ctx, named, verb) else { return Ok(None) };
         match right {
+            Right::Assigned
+                if labels.exact(SYNC_TARGET_LABEL) == Some(&*agent.uid)
+                    && self.goes_up(agent, target) => {}
             Right::Assigned if !requires(labels, &agent.state_label) => {
                 let label = &agent.state_label;
                 return Err(refused(target, &format!("agents must require the label {label}")));
@@ -101,13 +110,18 @@ impl Registry {
                 return Err(refused(target, &why));
             }
             Right::Assigned | Right::Recorded | Right::Leased => {}
-            Right::None | Right::Whole | Right::Requested => {
+            Right::None | Right::Whole | Right::Requested | Right::Upsynced => {
                 return Err(refused(target, "agents may not"));
             }
         }
         let own = |scope: &ClusterScope| *scope == ClusterScope::One(agent.cluster.clone());
         let reach = || Arc::new(Reach::new(self.cache.clone(), agent.clone()));
         Ok((!own(&target.cluster)).then(reach))
+    }
+
+    /// Whether objects of the type go up from an agent's physical cluster.
+    fn goes_up(&self, agent: &Agent, target: &Target) -> bool {
+        self.authorizer.goes_up(agent, &target.resource.group, &target.resource.plural)
     }
 
     /// Refuses what an agent may not create.
@@ -125,6 +139,7 @@ impl Registry {
             Right::Recorded => {
                 get_str(object, &["metadata", "labels", SYNC_TARGET_LABEL]) == Some(&*agent.uid)
             }
+            Right::Upsynced => is_mirror(agent, object),
             Right::Requested => get_str(object, &["spec", "signerName"]) == Some(AGENT_SIGNER),
             Right::Leased => name == lease_name(&agent.uid),
         };
@@ -147,7 +162,7 @@ impl Registry {
             return self.check_operator_change(ctx, target, old, new);
         };
         let may = match right {
-            Right::None | Right::Requested => false,
+            Right::None | Right::Requested | Right::Upsynced => false,
             Right::Leased => !marks_differ(agent, old, new),
             Right::Whole => {
                 let path = ["status", "credentialsNotBefore"];
@@ -160,7 +175,10 @@ impl Registry {
                 !target.subresource.is_empty() || (kept && !marks_differ(agent, old, new))
             }
             Right::Assigned => match &*target.subresource {
-                "" => without_marks(agent, old) == without_marks(agent, new),
+                "" => {
+                    without_marks(agent, old) == without_marks(agent, new)
+                        || (self.goes_up(agent, target) && changes_mirror(agent, old, new))
+                }
                 SCALE => yields_replicas(old),
                 "status" => writes_status_alone(target, agent, old, new),
                 _ => false,
@@ -241,6 +259,35 @@ impl Registry {
         let json = serde_json::to_vec(&value).map_err(Error::internal)?;
         Ok(View { json: json.into(), ..view })
     }
+}
+
+/// Whether a new object is one that has come up from an agent's physical cluster, and no more.
+fn is_mirror(agent: &Agent, object: &Value) -> bool {
+    let empty = |field: &str| match get(object, &["metadata", field]) {
+        None | Some(Value::Null) => true,
+        Some(Value::Array(items)) => items.is_empty(),
+        Some(_) => false,
+    };
+    let labels = get(object, &["metadata", "labels"]).and_then(Value::as_object);
+    let mut labels = labels.into_iter().flatten().map(|(key, _)| key.as_str());
+    get_str(object, &["metadata", "labels", SYNC_TARGET_LABEL]) == Some(&*agent.uid)
+        // What others do with it later is theirs; who makes it can neither hold it nor own it.
+        && empty("finalizers")
+        && empty("ownerReferences")
+        && labels.all(|key| {
+            key != contract::INTENT_LABEL && contract::target_of_state_label(key).is_none()
+        })
+}
+
+/// Whether an object that has come up stays one, and what others have put on it stays as it is.
+fn changes_mirror(agent: &Agent, old: &Value, new: &Value) -> bool {
+    let label = ["metadata", "labels", SYNC_TARGET_LABEL];
+    let both = [old, new].iter().all(|object| get_str(object, &label) == Some(&*agent.uid));
+    let kept = |path: &[&str]| get(old, path) == get(new, path);
+    both && kept(&["metadata", "ownerReferences"])
+        && kept(&["metadata", "finalizers"])
+        && marks(agent, old) == marks(agent, new)
+        && kept(&["metadata", "labels", &agent.state_label])
 }
 
 /// The one answer to what is not an agent's business.

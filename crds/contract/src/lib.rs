@@ -8,6 +8,7 @@ mod agent;
 mod metrics;
 mod names;
 mod types;
+mod upsync;
 
 pub use agent::{AGENT_PREFIX, AGENT_SIGNER, AGENTS, AgentUri, agent_name};
 pub use metrics::{SYNC_OBJECTS, SYNC_REQUESTS, SYNC_WRITES};
@@ -20,6 +21,8 @@ pub use types::{
     CORE, SCHEMA_DIGEST_LENGTH, TypeName, import_name, schema_name, type_name, type_object_name,
     why_not_hashed,
 };
+
+pub use upsync::may_go_up;
 
 /// The group of SyncTargets and ObjectSyncs. Labels have another domain: [`INTENT_LABEL`].
 pub const WORKLOAD_GROUP: &str = "workload.kcp.io";
@@ -96,6 +99,20 @@ pub const LOGICAL_CLUSTER_UID: &str = "core.kcp.io/logical-cluster-uid";
 /// Downstream annotation: where the object comes from, as JSON.
 pub const UPSTREAM: &str = "workloads.kcp.io/upstream";
 
+/// Upstream annotation of what an agent has made of an object of its physical cluster: which one that
+/// is, as JSON. Such an object also has the label [`SYNC_TARGET_LABEL`].
+pub const DOWNSTREAM: &str = "workloads.kcp.io/downstream";
+
+/// Downstream label: with the value `true`, the object goes up to the hub, where the SyncTarget
+/// says so of its type.
+pub const UPSYNC: &str = "workloads.kcp.io/upsync";
+
+/// `spec.upsync[].objects` of a SyncTarget: all objects of the type go up.
+pub const UPSYNC_ALL: &str = "All";
+
+/// The field manager of what goes up from physical clusters.
+pub const UPSYNCER: &str = "kcp-upsyncer";
+
 /// Upstream annotation: with the value `true`, the copy stays downstream, without our marks, when
 /// the object goes or is unassigned.
 pub const ORPHAN: &str = "workloads.kcp.io/orphan";
@@ -117,6 +134,10 @@ pub const APPROVE_ORPHANS: &str = "workloads.kcp.io/approve-orphans";
 /// Annotation of a SyncTarget: the hub is accepted as it is, after it has gone back in time; the
 /// value is the number that the condition `UpstreamChanged` shows.
 pub const APPROVE_UPSTREAM: &str = "workloads.kcp.io/approve-upstream";
+
+/// Annotation of the Lease by which agents elect one of them: what the one that leads has seen of the
+/// hub, as JSON, for whoever leads next.
+pub const HUB_SEEN: &str = "workloads.kcp.io/hub-seen";
 
 /// Annotation of a SyncTarget, written by the operator: the logical clusters (`infra`) and
 /// namespaces (`infra/shop`) that people are deleting, with commas between them ([`deleting`]).

@@ -9,7 +9,7 @@ use std::time::Duration;
 use contract::SYNC_TARGET_LABEL;
 use serde_json::Value;
 
-use super::entry::{Copy, Hold, Id, Work};
+use super::entry::{Copy, Hold, Id, Place, Work};
 use super::observe::revision;
 use super::{Engine, RecordKey, millis, side};
 use crate::digest::Digest;
@@ -35,13 +35,16 @@ pub(super) enum Subject {
     Entry(Id),
     /// A downstream namespace.
     Space(Arc<str>),
+    /// The place of a downstream object that has a mirror.
+    Mirror(Place),
 }
 
 /// What was asked, with what the answer is judged by.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) enum Ask {
     GetUpstream,
     GetDownstream,
+    Check,
     DryRun,
     /// `new`: it was not there; `first`: it was not ours before.
     Apply {
@@ -64,6 +67,13 @@ pub(super) enum Ask {
     CreateNamespace,
     ListNamespace,
     DeleteNamespace,
+    Identify,
+    MirrorGet,
+    MirrorApply,
+    /// The digest of what was sent.
+    MirrorStatus(Digest),
+    FindSource,
+    MirrorDelete,
 }
 
 // === impl Ask ===
@@ -73,6 +83,7 @@ impl Ask {
         match self {
             Self::GetUpstream => Kind::GetUpstream,
             Self::GetDownstream => Kind::GetDownstream,
+            Self::Check => Kind::Check,
             Self::DryRun => Kind::DryRun,
             Self::Apply { .. } => Kind::Apply,
             Self::GiveUp => Kind::GiveUp,
@@ -89,12 +100,19 @@ impl Ask {
             Self::CreateNamespace => Kind::CreateNamespace,
             Self::ListNamespace => Kind::ListNamespace,
             Self::DeleteNamespace => Kind::DeleteNamespace,
+            Self::Identify => Kind::Identify,
+            Self::MirrorGet => Kind::MirrorGet,
+            Self::MirrorApply => Kind::MirrorApply,
+            Self::MirrorStatus(_) => Kind::MirrorStatus,
+            Self::FindSource => Kind::FindSource,
+            Self::MirrorDelete => Kind::MirrorDelete,
         }
     }
 
     fn work(&self) -> Work {
         match self {
             Self::GetDownstream
+            | Self::Check
             | Self::DryRun
             | Self::Apply { .. }
             | Self::GiveUp
@@ -137,7 +155,7 @@ fn has_cause(body: &Value, reason: &str) -> bool {
 }
 
 /// Whether a 404 is about an object; else the whole collection is missing.
-fn names_an_object(body: &Value) -> bool {
+pub(super) fn names_an_object(body: &Value) -> bool {
     let name = body.pointer("/details/name").and_then(Value::as_str);
     name.is_some_and(|name| !name.is_empty())
 }
@@ -150,6 +168,7 @@ impl Engine {
         let Flight { subject, ask, side: which } = flight;
         let id = match subject {
             Subject::Space(name) => return self.land_space(&name, &ask, &outcome, now),
+            Subject::Mirror(place) => return self.land_mirror(&place, &ask, &outcome, now),
             Subject::Entry(id) => id,
         };
         let Some(entry) = self.index.get_mut(id) else { return };
@@ -226,6 +245,7 @@ impl Engine {
             (Ask::GetUpstream, 200) => self.found_upstream(id, body, now),
             (Ask::GetUpstream, 403 | 404) => self.missed_upstream(id, status, body, now),
             (Ask::GetDownstream, 200) => self.found_downstream(id, body, now),
+            (Ask::Check, 200) => self.checked(id, body, now),
             (Ask::DryRun, 200) => self.tried(id, body, now),
             (Ask::Apply { new, first }, 200 | 201) => {
                 self.applied(id, *new, *first, body, now);
@@ -243,7 +263,9 @@ impl Engine {
                 self.unsend(id);
                 self.forget_copy(id);
             }
-            (Ask::GetDownstream, 404) if names_an_object(body) => self.missed_downstream(id),
+            (Ask::GetDownstream | Ask::Check, 404) if names_an_object(body) => {
+                self.missed_downstream(id)
+            }
             (Ask::Apply { .. } | Ask::DryRun, 404) if names_an_object(body) => {
                 self.lost_namespace(id, now);
             }

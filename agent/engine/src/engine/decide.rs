@@ -167,6 +167,10 @@ impl Engine {
             return self.remake_step(id, up_open, now, wake);
         }
         self.held(id, Work::Down, now, wake)?;
+        if self.waits_for_definition(id) {
+            wake.at(millis(now.clock) + super::define::LOOK);
+            return None;
+        }
         if !self.index.take_place(id) {
             let message = "another object's copy has the same namespace and name";
             self.set_problem(id, Work::Down, "NameTaken", message.to_owned(), now);
@@ -203,9 +207,9 @@ impl Engine {
             Adopt::No => Some((Ask::GetDownstream, self.get_downstream(id)?)),
             Adopt::Take { force } => self.apply_step(id, Some(&uid), force, up_open, true),
             Adopt::IfSame => {
-                let (_, mut request) = self.apply_step(id, Some(&uid), false, up_open, true)?;
-                if request.side == Side::Upstream {
-                    return Some((Ask::GetUpstream, request));
+                let (ask, mut request) = self.apply_step(id, Some(&uid), false, up_open, true)?;
+                if !matches!(ask, Ask::Apply { .. }) {
+                    return Some((ask, request));
                 }
                 request.query.push(("dryRun", "All".to_owned()));
                 Some((Ask::DryRun, request))
@@ -331,7 +335,16 @@ impl Engine {
             let request = self.get_upstream(id).filter(|_| up_open)?;
             return Some((Ask::GetUpstream, request));
         }
+        if let Some(uid) = uid
+            && self.needs_check(id, uid)
+        {
+            return Some((Ask::Check, self.get_downstream(id)?));
+        }
         let request = self.apply(id, uid, force)?;
+        if let Some(entry) = self.index.get_mut(id) {
+            // It counts once: whatever comes of it, what is there then is another version.
+            entry.checked = None;
+        }
         Some((Ask::Apply { new: uid.is_none(), first }, request))
     }
 

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use negotiation::Difference;
+
 use crate::digest::Digest;
 use crate::drift::Drift;
 
@@ -57,6 +59,8 @@ pub(super) struct Entry {
     pub(super) verify: bool,
     pub(super) removal: Option<Box<Removal>>,
     pub(super) remake: Remake,
+    /// Of a definition: whether what is to be there may be applied to what is there.
+    pub(super) checked: Option<Box<Checked>>,
     /// Fields of the copy that others have changed, as they were seen last.
     pub(super) drift: Vec<Drift>,
     pub(super) problem: Option<Box<Problem>>,
@@ -163,6 +167,8 @@ pub(super) struct Down {
     /// The view that is known to be what was applied.
     pub(super) good: Option<Digest>,
     pub(super) deleting: bool,
+    /// Of a definition: whether its type is served.
+    pub(super) established: bool,
     /// While it is being deleted: its finalizers.
     pub(super) finalizers: Vec<Box<str>>,
     pub(super) status: Option<Box<[u8]>>,
@@ -236,6 +242,18 @@ pub(super) enum Remake {
     Proven(u64),
 }
 
+/// What a definition that is there was found to be, live.
+#[derive(Debug)]
+pub(super) struct Checked {
+    /// What was to be applied.
+    pub(super) digest: Digest,
+    /// What is there: an apply must find it so.
+    pub(super) uid: Box<str>,
+    pub(super) resource_version: Box<str>,
+    /// What would be hurt.
+    pub(super) hurts: Vec<Difference>,
+}
+
 /// What is wrong with an object.
 #[derive(Debug)]
 pub(super) struct Problem {
@@ -285,6 +303,7 @@ impl Entry {
             verify: false,
             removal: None,
             remake: Remake::No,
+            checked: None,
             drift: Vec::new(),
             problem: None,
             recorded: None,

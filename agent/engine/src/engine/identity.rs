@@ -1,6 +1,13 @@
 //! Whether the hub is the one that it was.
+//!
+//! A hub goes back in time in two ways. A file of its store that is put back shows revisions again
+//! that it has shown before: a list, or a live read, is older than what is known. A backup that is
+//! imported shows only higher ones: it is another incarnation of the hub, whose number stands above
+//! all revisions from before ([`Identity::incarnation`]).
 
-use crate::{Approvals, Identity, UpstreamChange};
+use std::sync::Arc;
+
+use crate::{Approvals, Identity, Memory, UpstreamChange};
 
 use super::Engine;
 use super::entry::{Copy, Down, Id, Up};
@@ -20,6 +27,8 @@ pub(super) struct Upstream {
     listed: Option<u64>,
     /// The newest revision that a copy says it was made of: before this process, or by it.
     copied: u64,
+    /// The oldest revision that a copy says it was made of.
+    oldest: Option<u64>,
     /// What a former process was shown.
     remembered: u64,
     /// It has shown older revisions since; the newest from before.
@@ -30,6 +39,12 @@ pub(super) struct Upstream {
     accepted: Option<u64>,
     /// The revision up to which it had gone back.
     back_at: u64,
+    /// The incarnation that it has, or had before, as this process or a former one knows it.
+    incarnation: Option<u64>,
+    /// It was restored since something was seen or copied.
+    restored: bool,
+    /// The incarnation that a person has accepted.
+    accepted_incarnation: Option<u64>,
 }
 
 // === impl Upstream ===
@@ -37,7 +52,7 @@ pub(super) struct Upstream {
 impl Upstream {
     /// Whether what it says counts as evidence.
     pub(super) fn is_trusted(&self) -> bool {
-        self.known && !self.other && self.older.is_none()
+        self.known && !self.other && self.older.is_none() && !self.restored
     }
 
     /// Whether nothing may be done at all: it is another one, or nobody knows yet.
@@ -48,6 +63,9 @@ impl Upstream {
     pub(super) fn change(&self) -> Option<UpstreamChange> {
         if self.other {
             return Some(UpstreamChange::Identity);
+        }
+        if let Some(incarnation) = self.incarnation.filter(|_| self.restored) {
+            return Some(UpstreamChange::Restored(incarnation));
         }
         self.older.map(UpstreamChange::Older)
     }
@@ -61,10 +79,56 @@ impl Upstream {
         }
     }
 
-    /// A former process was shown this revision. Lists come later, so each has to be newer.
-    pub(super) fn remember(&mut self, revision: u64) {
-        self.remembered = self.remembered.max(revision);
-        self.newest = self.newest.max(revision);
+    /// A former process was shown this much. Lists come later, so each has to be newer.
+    pub(super) fn remember(&mut self, memory: &Memory) {
+        self.remembered = self.remembered.max(memory.revision);
+        self.newest = self.newest.max(memory.revision);
+        if memory.gone_back.is_some() {
+            self.older = memory.gone_back;
+            self.back_at = memory.back_at;
+            self.definite = true;
+            // What it shows since then is older, as everybody knows.
+            self.remembered = 0;
+        }
+        self.accepted = memory.accepted;
+        self.accepted_incarnation = memory.accepted_incarnation;
+        self.incarnation = Some(memory.incarnation);
+    }
+
+    /// What the next process is to know, as long as it is certain.
+    fn memory(&self, hub: &Arc<str>, target: &Arc<str>) -> Option<Memory> {
+        let is_sure = self.older.is_none() || self.definite;
+        let is_known = self.known && !self.other && !self.restored;
+        (is_known && is_sure && self.newest > 0).then(|| Memory {
+            hub: hub.clone(),
+            target: target.clone(),
+            incarnation: self.incarnation.unwrap_or_default(),
+            revision: self.newest,
+            gone_back: self.older,
+            back_at: self.back_at,
+            accepted: self.accepted,
+            accepted_incarnation: self.accepted_incarnation,
+        })
+    }
+
+    /// It is of this incarnation.
+    fn enter(&mut self, incarnation: u64) {
+        let before = self.incarnation.replace(incarnation);
+        let is_other = before.is_some_and(|before| before != incarnation);
+        if is_other && self.accepted_incarnation != Some(incarnation) {
+            self.restored = true;
+        }
+        self.compare_copies();
+    }
+
+    /// Whether a revision is from before the hub was made of a backup.
+    fn is_before(&self, revision: u64) -> bool {
+        self.incarnation.is_some_and(|incarnation| revision <= incarnation)
+    }
+
+    fn compare_copies(&mut self) {
+        let before = self.oldest.is_some_and(|oldest| oldest > 0 && self.is_before(oldest));
+        self.restored |= before && self.accepted_incarnation != self.incarnation;
     }
 
     /// A list that should have seen `mark` shows `revision` as its newest. Whether it has.
@@ -75,7 +139,7 @@ impl Upstream {
         let mark = if self.accepted.is_some() { mark } else { mark.max(self.copied) };
         self.listed = self.listed.max(Some(revision));
         let is_new = revision >= mark;
-        if self.accepted.is_none() && revision < self.remembered {
+        if revision < self.remembered {
             self.go_back(revision);
             return false;
         }
@@ -89,11 +153,13 @@ impl Upstream {
     /// A copy says that it was made of this revision.
     pub(super) fn see_copy(&mut self, revision: u64) {
         self.copied = self.copied.max(revision);
+        self.oldest = Some(self.oldest.map_or(revision, |oldest| oldest.min(revision)));
         let shown = self.newest;
         if self.accepted.is_none() && revision > shown && self.listed.is_some() {
             self.doubt(shown);
         }
         self.newest = self.newest.max(revision);
+        self.compare_copies();
     }
 
     fn doubt(&mut self, revision: u64) {
@@ -109,31 +175,48 @@ impl Upstream {
 
     /// Whether it is known to have gone back.
     pub(super) fn is_back(&self) -> bool {
-        self.definite
+        self.definite || self.restored
     }
 
-    /// Whether an object of `revision` may be older than what was processed at `known`: only if
-    /// that was before the hub went back, and this was accepted.
+    /// Whether what was processed at a revision is no measure any more: the hub has gone back behind
+    /// it, and this was accepted.
+    fn is_void(&self, known: u64) -> bool {
+        let of_before = self.accepted_incarnation.is_some_and(|accepted| known <= accepted);
+        of_before || self.accepted.is_some_and(|accepted| known > accepted)
+    }
+
+    /// Whether an object of `revision` may not be older than what was processed at `known`.
     pub(super) fn is_current(&self, revision: u64, known: u64) -> bool {
-        revision >= known || self.accepted.is_some_and(|accepted| known > accepted)
+        revision >= known || self.is_void(known)
     }
 
     /// Whether an object is older than what its copy was made of: generations never go down, not
     /// even if a restored hub counts its revisions from above those that it had. Once a person has
     /// accepted that it has gone back, generations from before say nothing.
     pub(super) fn is_older(&self, up: &Up, down: &Down) -> bool {
+        let void = self.accepted.is_some() || self.is_void(down.applied_revision);
         up.uid == down.of
             && (!self.is_current(up.revision, down.applied_revision)
-                || (self.accepted.is_none() && up.generation < down.applied_generation))
+                || (!void && up.generation < down.applied_generation))
     }
 
+    /// A person accepts it as it is, by the number that was shown. Whether that changes anything.
     fn accept(&mut self, number: Option<u64>) -> bool {
+        if self.restored && number.is_some() && number == self.incarnation {
+            self.accepted_incarnation = self.incarnation;
+            self.restored = false;
+            // What showed that is explained by it.
+            self.older = None;
+            self.definite = false;
+            return true;
+        }
         if self.older.is_none() || self.older != number {
             return false;
         }
         self.accepted = Some(self.listed.unwrap_or(self.back_at).min(self.back_at));
         self.older = None;
         self.definite = false;
+        self.remembered = 0;
         self.newest = self.back_at;
         true
     }
@@ -154,12 +237,20 @@ impl Engine {
             }
             return;
         };
-        let is_same = *identity == self.target.identity;
+        let is_same = identity.is(&self.target.identity);
+        if is_same {
+            self.hub.enter(identity.incarnation);
+        }
         self.hub.other = !is_same;
         self.hub.met |= is_same;
         if !std::mem::replace(&mut self.hub.known, is_same) && is_same {
             self.touch_removals();
         }
+    }
+
+    pub(super) fn hub_memory(&self) -> Option<Memory> {
+        let Identity { hub, target, .. } = &self.target.identity;
+        self.hub.memory(hub, target)
     }
 
     /// Approvals of deletes count when they are given: one that was there before, or that a former
@@ -173,6 +264,9 @@ impl Engine {
         if approvals.deletions != before.deletions {
             for id in self.brake.approve(approvals.deletions) {
                 self.touch(id);
+            }
+            if !self.mirrors.brake().approve(approvals.deletions).is_empty() {
+                self.mirrors.touch_all();
             }
         }
         let orphans = self.orphans();
@@ -210,6 +304,19 @@ mod tests {
         Upstream { known: true, ..Upstream::default() }
     }
 
+    fn memory(revision: u64, incarnation: u64) -> Memory {
+        Memory {
+            hub: "hub-1".into(),
+            target: "target-1".into(),
+            incarnation,
+            revision,
+            gone_back: None,
+            back_at: 0,
+            accepted: None,
+            accepted_incarnation: None,
+        }
+    }
+
     #[test]
     fn going_back_and_coming_again() {
         let mut hub = hub();
@@ -244,13 +351,35 @@ mod tests {
     #[test]
     fn what_a_former_process_was_shown() {
         let mut hub = hub();
-        hub.remember(100);
+        hub.remember(&memory(100, 0));
         assert!(!hub.see_whole(50, 0));
         hub.see(101);
         assert!(!hub.is_trusted());
         assert!(hub.accept(Some(100)));
         assert!(hub.see_whole(51, 50));
         assert!(hub.is_trusted());
+    }
+
+    /// A hub that has gone back goes on: soon its revisions are above those that it had.
+    #[test]
+    fn going_back_is_remembered_until_it_is_accepted() {
+        let mut hub = hub();
+        hub.see_whole(100, 0);
+        hub.go_back(50);
+        hub.see_whole(200, 100);
+        let kept = hub.memory(&"h".into(), &"t".into()).unwrap();
+        let mut next = Upstream { known: true, ..Upstream::default() };
+        next.remember(&kept);
+        next.see_whole(250, 0);
+        assert_eq!(next.change(), Some(UpstreamChange::Older(100)));
+        assert!(next.accept(Some(100)));
+        assert!(next.is_trusted());
+        let kept = next.memory(&"h".into(), &"t".into()).unwrap();
+        assert_eq!((kept.gone_back, kept.accepted), (None, Some(50)));
+        let mut last = Upstream { known: true, ..Upstream::default() };
+        last.remember(&kept);
+        last.see_whole(300, 0);
+        assert!(last.is_trusted());
     }
 
     /// What copies say was before this process, so each list has to be newer.
@@ -284,5 +413,67 @@ mod tests {
         assert!(hub.is_current(51, 90));
         assert!(!hub.is_current(40, 45));
         assert!(!hub.accept(Some(100)));
+    }
+
+    /// All revisions of a restored hub are newer; its incarnation is another.
+    #[test]
+    fn another_incarnation() {
+        let mut hub = hub();
+        hub.enter(0);
+        hub.see_whole(100, 0);
+        hub.see_copy(90);
+        assert!(hub.is_trusted());
+        hub.enter(1000);
+        hub.see_whole(1080, 100);
+        assert_eq!(hub.change(), Some(UpstreamChange::Restored(1000)));
+        assert_eq!(hub.memory(&"h".into(), &"t".into()), None, "the next one has to notice, too");
+        assert!(!hub.accept(Some(100)));
+        assert!(hub.accept(Some(1000)));
+        assert!(hub.is_trusted());
+        let kept = hub.memory(&"h".into(), &"t".into()).unwrap();
+        assert_eq!((kept.incarnation, kept.revision), (1000, 1080));
+        // What was accepted is so for the next process, whatever copies say; another restore isn't.
+        let mut next = Upstream { known: true, ..Upstream::default() };
+        next.remember(&kept);
+        next.enter(1000);
+        next.see_copy(90);
+        next.see_whole(1081, 0);
+        assert!(next.is_trusted());
+        next.enter(2000);
+        assert_eq!(next.change(), Some(UpstreamChange::Restored(2000)));
+    }
+
+    /// Without any memory, a copy of something from before tells.
+    #[test]
+    fn copies_from_before_a_restore() {
+        for copy_first in [false, true] {
+            let mut hub = hub();
+            if copy_first {
+                hub.see_copy(90);
+            }
+            hub.enter(1000);
+            if !copy_first {
+                hub.see_copy(90);
+            }
+            assert_eq!(hub.change(), Some(UpstreamChange::Restored(1000)), "{copy_first}");
+        }
+        // One that was always of this incarnation, or that nobody has ever restored, is as it was.
+        let mut hub = hub();
+        hub.enter(1000);
+        hub.see_copy(1001);
+        assert!(hub.is_trusted());
+        let mut hub = Upstream { known: true, ..Upstream::default() };
+        hub.enter(0);
+        hub.see_copy(1);
+        assert!(hub.is_trusted());
+    }
+
+    #[test]
+    fn what_another_process_was_shown_of_another_incarnation() {
+        let mut hub = hub();
+        hub.remember(&memory(100, 0));
+        hub.enter(1000);
+        assert!(hub.see_whole(1050, 0));
+        assert_eq!(hub.change(), Some(UpstreamChange::Restored(1000)));
     }
 }

@@ -32,17 +32,17 @@ pub(super) fn revision(object: &Value) -> u64 {
     text(object, "resourceVersion").parse().unwrap_or(0)
 }
 
-fn number(object: &Value, field: &str) -> i64 {
+pub(super) fn number(object: &Value, field: &str) -> i64 {
     object.get("metadata").and_then(|meta| meta.get(field)).and_then(Value::as_i64).unwrap_or(0)
 }
 
-fn bytes(value: &Value) -> Box<[u8]> {
+pub(super) fn bytes(value: &Value) -> Box<[u8]> {
     value.to_string().into_bytes().into_boxed_slice()
 }
 
 impl Engine {
     /// The key of an upstream object.
-    fn key_of(&self, kind: TypeId, object: &Value) -> Option<Key> {
+    pub(super) fn key_of(&self, kind: TypeId, object: &Value) -> Option<Key> {
         let name = text(object, "name");
         if name.is_empty() {
             return None;
@@ -61,7 +61,7 @@ impl Engine {
     }
 
     /// The place of a downstream object.
-    fn place_of(kind: TypeId, object: &Value) -> Option<Place> {
+    pub(super) fn place_of(kind: TypeId, object: &Value) -> Option<Place> {
         let (namespace, name) = (text(object, "namespace"), text(object, "name"));
         (!name.is_empty()).then(|| Place { kind, namespace: namespace.into(), name: name.into() })
     }
@@ -189,6 +189,12 @@ impl Engine {
                 down.good = Some(fields::view(object, without));
                 down.live = None;
             }
+            let streams = self.kind(kind).map(|kind| kind.streams[DOWNSTREAM]);
+            if !applied && streams.is_some_and(|stream| stream.listing) {
+                // From a slow cache, or the cluster has gone back: a live read tells.
+                self.forget_copy(id);
+                self.touch(id);
+            }
             return true;
         }
         let mut down = Self::read_copy(object, locator, known, without);
@@ -211,7 +217,8 @@ impl Engine {
         }
         let older = entry.up.as_ref().is_some_and(|up| self.hub.is_older(up, &down));
         entry.verify |= older && !self.hub.is_back();
-        self.index.set_copy(id, Copy::Ours(Box::new(down)));
+        let known = self.index.set_copy(id, Copy::Ours(Box::new(down)));
+        self.see_definition(id, known.as_deref());
         self.compare(id);
         self.see_drift(id, object, drifts);
         self.touch(id);

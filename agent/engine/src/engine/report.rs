@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use contract::{OBJECT_SYNCS, WORKLOAD_GROUP};
+use negotiation::Difference;
 use serde_json::{Value, json};
 
 use super::answers::Ask;
@@ -187,6 +188,10 @@ impl Engine {
         if !drift.is_empty() {
             status["drift"] = drift.into();
         }
+        let hurts = entry.checked.as_ref().map(|checked| &*checked.hurts).unwrap_or_default();
+        if problem.is_some_and(|problem| problem.reason == "Incompatible") && !hurts.is_empty() {
+            status["differences"] = hurts.iter().map(difference_of).collect();
+        }
         if let Some(down) = entry.copy_of_this() {
             status["upstreamGeneration"] = down.applied_generation.into();
             status["downstreamGeneration"] = down.generation.into();
@@ -257,6 +262,16 @@ fn health(status: Option<&Value>) -> (&'static str, &'static str) {
         }
     }
     ("Unknown", "NoCondition")
+}
+
+/// A difference between definitions, as ObjectSyncs have it.
+fn difference_of(difference: &Difference) -> Value {
+    let said = { difference.said.iter() }
+        .map(|said| json!({"value": said.value, "targets": said.targets}));
+    json!({
+        "path": difference.path, "what": difference.what, "message": difference.message,
+        "blocking": difference.blocking, "said": said.collect::<Vec<_>>(),
+    })
 }
 
 fn seconds(moment: jiff::Timestamp) -> String {

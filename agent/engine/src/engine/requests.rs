@@ -116,7 +116,14 @@ impl Engine {
         let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
         annotations.as_object_mut()?.insert(UPSTREAM.to_owned(), locator.to_string().into());
         match uid {
-            Some(uid) => drop(metadata.insert("uid".to_owned(), uid.into())),
+            Some(uid) => {
+                metadata.insert("uid".to_owned(), uid.into());
+                if let Some(checked) = &entry.checked {
+                    // What was compared, and nothing that has come since.
+                    let version = (&*checked.resource_version).into();
+                    metadata.insert("resourceVersion".to_owned(), version);
+                }
+            }
             // Servers ignore it in what they create, and refuse it for what is there: so nothing is
             // added to an object that somebody else has made in between.
             None => drop(metadata.insert("resourceVersion".to_owned(), NEVER.into())),
@@ -367,7 +374,7 @@ pub(super) fn deletion(uid: &str) -> Vec<u8> {
     Value::Object(options).to_string().into_bytes()
 }
 
-fn applied(mut request: Request, manager: &str, force: bool, object: &Value) -> Request {
+pub(super) fn applied(mut request: Request, manager: &str, force: bool, object: &Value) -> Request {
     request.query = vec![("fieldManager", manager.to_owned()), ("force", force.to_string())];
     request.content_type = APPLY_PATCH;
     request.body = object.to_string().into_bytes();

@@ -80,6 +80,12 @@ impl Spaces {
         self.resources = resources;
     }
 
+    /// The logical cluster and namespace that one that we have made stands for.
+    pub(super) fn stands_for(&self, name: &Arc<str>) -> Option<(Arc<str>, Arc<str>)> {
+        let space = self.spaces.get(name)?;
+        if matches!(space.state, State::Ready(Some(_))) { space.of.clone() } else { None }
+    }
+
     pub(super) fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }
@@ -151,6 +157,8 @@ impl Engine {
                     space.state = State::Ready(Some(text(&object, "uid").to_owned()));
                     space.check.get_or_insert(0);
                     self.spaces.ready.insert(name);
+                    // What is born in it may be known already.
+                    self.mirrors.touch_all();
                 }
             }
             Event::Deleted(object) => self.spaces.doubt(&text(&object, "name").into()),

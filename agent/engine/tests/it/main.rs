@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "this is a test")]
 
 mod any;
+mod definitions;
 mod deletes;
 mod failures;
 mod model;
@@ -12,4 +13,5 @@ mod places;
 mod simulation;
 mod steady;
 mod threads;
+mod upsync;
 mod world;

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use engine::{Method, Request};
 use serde_json::{Value, json};
 
-use crate::objects::{FINALIZER, STATE};
+use crate::objects::{FINALIZER, STATE, TARGET};
 
 /// A key: resource, logical cluster, namespace, name.
 pub(crate) type Key = (String, String, String, String);
@@ -33,6 +33,8 @@ pub(crate) struct Server {
     pub(crate) objects: BTreeMap<Key, Value>,
     pub(crate) log: Vec<Change>,
     uids: u64,
+    /// What stands above all revisions from before it was made of an export.
+    pub(crate) base: u64,
     /// Whether objects need their namespace.
     pub(crate) namespaces: bool,
     /// Refuses writes of objects: key's name, status code, body.
@@ -48,12 +50,20 @@ pub(crate) struct Server {
     /// Whether it is a hub that agents see little of: for them what isn't assigned is as what isn't
     /// there, and of what is they change their marks and the status alone.
     pub(crate) guards: bool,
+    /// Resources of which agents may make objects: there they are told that nothing is.
+    pub(crate) rising: BTreeSet<String>,
     /// How many writes have changed anything.
     pub(crate) writes: u64,
 }
 
 /// Whether an object has a label; with a value, if one is given.
 pub(crate) fn selects(selector: &str, object: &Value) -> bool {
+    if selector.contains(',') {
+        return selector.split(',').all(|one| selects(one, object));
+    }
+    if let Some(key) = selector.strip_prefix('!') {
+        return object["metadata"]["labels"].get(key).is_none();
+    }
     let (key, value) = match selector.split_once('=') {
         Some((key, value)) => (key, Some(value)),
         None => (selector, None),
@@ -120,6 +130,21 @@ impl Server {
         let is_own = ["events", "objectsyncs.workload.kcp.io"].contains(&resource.as_str());
         if self.guards && !is_own {
             let object = self.get(&key);
+            let is_mirror = |object: &Value| {
+                object["metadata"]["labels"]["workloads.kcp.io/synctarget"] == TARGET
+            };
+            let applies = request.content_type == "application/apply-patch+yaml";
+            let makes = object.is_none() && applies && is_mirror(&body);
+            if makes || object.as_ref().is_some_and(is_mirror) {
+                let (code, body) = self.answer(request, &key, &manager, &body);
+                let kept = self.get(&key).is_none_or(|object| is_mirror(&object));
+                assert!(kept, "agents may not change whose it is");
+                return (code, body);
+            }
+            let reads = request.method == Method::Get;
+            if object.is_none() && reads && self.rising.contains(&resource) {
+                return Self::missing(&key);
+            }
             if !object.as_ref().is_some_and(is_assigned) {
                 let text = "it is not assigned to the agent";
                 return status(403, "Forbidden", text, json!({"name": key.3}));
@@ -143,7 +168,11 @@ impl Server {
         body: &Value,
     ) -> (u16, Value) {
         match request.method {
-            Method::Get if request.name.is_empty() => self.list(key),
+            Method::Get if request.name.is_empty() => {
+                let named = request.query.iter().find(|(key, _)| *key == "fieldSelector");
+                let named = named.and_then(|(_, value)| value.strip_prefix("metadata.name="));
+                self.list(key, named)
+            }
             Method::Get => self.get(key).map_or_else(|| Self::missing(key), |object| (200, object)),
             Method::Post => self.create(key, body.clone(), manager),
             Method::Delete if self.keeps => status(403, "Forbidden", "not you", json!({})),
@@ -188,11 +217,14 @@ impl Server {
         status(404, "NotFound", "not found", json!({"name": key.3, "kind": key.0}))
     }
 
-    fn list(&self, key: &Key) -> (u16, Value) {
-        let is_in = |other: &&Key| other.0 == key.0 && other.2 == key.2;
+    fn list(&self, key: &Key, named: Option<&str>) -> (u16, Value) {
+        let is_in = |other: &&Key| {
+            other.0 == key.0 && other.2 == key.2 && named.is_none_or(|name| *other.3 == *name)
+        };
         let items: Vec<_> =
             { self.objects.keys() }.filter(is_in).map(|key| self.objects[key].clone()).collect();
-        (200, json!({"items": items, "metadata": {}}))
+        let metadata = json!({"resourceVersion": self.revision.to_string()});
+        (200, json!({"items": items, "metadata": metadata}))
     }
 
     /// Creates an object, as a user would.
@@ -387,6 +419,36 @@ impl Server {
             }
         }
         objects
+    }
+
+    /// Becomes one that was made of an export of itself: all revisions are above `base`, and there is
+    /// no history.
+    pub(crate) fn import(&mut self, base: u64) {
+        self.base = base;
+        self.revision += base;
+        for object in self.objects.values_mut() {
+            let version = object["metadata"]["resourceVersion"].as_str().unwrap();
+            let version: u64 = version.parse::<u64>().unwrap() + base;
+            object["metadata"]["resourceVersion"] = version.to_string().into();
+        }
+        let revision = |object: &Value| -> u64 {
+            object["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
+        };
+        let change = |(key, object): (&Key, &Value)| Change {
+            revision: revision(object),
+            key: key.clone(),
+            old: None,
+            new: Some(object.clone()),
+        };
+        self.log = self.objects.iter().map(change).collect();
+        self.log.sort_by_key(|change| change.revision);
+    }
+
+    /// Becomes another one, at the same address: nothing is left, and revisions begin anew.
+    pub(crate) fn wipe(&mut self) {
+        self.objects.clear();
+        self.log.clear();
+        self.revision = 500_000 + self.uids % 1000;
     }
 
     /// Goes back to a revision, as by the restore of a backup.

@@ -348,25 +348,3 @@ fn objects_that_are_never_synced() {
         assert_eq!(world.hub.get(&at_hub(resource, name)), None);
     }
 }
-
-/// A CRD, which is in no namespace, goes down first and is never deleted there.
-#[test]
-fn definitions_stay() {
-    let mut world = World::new();
-    let resource = "customresourcedefinitions.apiextensions.k8s.io";
-    let key = |cluster: &str| {
-        (resource.to_owned(), cluster.to_owned(), String::new(), "widgets.example.org".to_owned())
-    };
-    let mut object = assigned(resource, "widgets.example.org", json!({"spec": {"scope": "x"}}));
-    object["metadata"].as_object_mut().unwrap().remove("namespace");
-    world.hub.create(&key("infra"), object, "kubectl");
-    assert_steady(&mut world);
-    assert_eq!(world.cluster.get(&key("")).unwrap()["spec"]["scope"], "x");
-    world.hub.delete(&key("infra"), None);
-    world.settle(10_000);
-    assert_eq!(world.hub.get(&key("infra")), None);
-    let left = world.cluster.get(&key("")).unwrap();
-    assert_eq!(left["spec"]["scope"], "x");
-    assert!(left["metadata"]["labels"].get("workloads.kcp.io/synctarget").is_none());
-    assert_eq!(world.count(Kind::Delete), 0);
-}

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use engine::{
-    Action, Approvals, Engine, Event, Exemption, Failure, GroupResource, Identity, Kind, Now,
-    Outcome, Side, Target,
+    Action, Approvals, Engine, Event, Exemption, Failure, GroupResource, Identity, Kind, Memory,
+    Now, Outcome, Side, SyncedType, Target,
 };
 use serde_json::{Value, json};
 
@@ -22,8 +22,15 @@ pub(crate) struct World {
     pub(crate) cluster: Server,
     pub(crate) engine: Engine,
     pub(crate) target: Target,
+    pub(crate) kinds: Vec<SyncedType>,
     pub(crate) clock: u64,
+    /// Whether the hub at the address doesn't know the agent: it is told nothing there.
+    pub(crate) locked_out: bool,
+    /// How far the time of day is off, in milliseconds.
+    pub(crate) skew: i64,
     pub(crate) streams: Streams,
+    /// What the agent has kept for the next process.
+    pub(crate) memory: Option<Memory>,
     /// Actions that were planned and not yet made.
     pub(crate) pending: Vec<Action>,
     /// Actions that were made, as (kind, key).
@@ -37,6 +44,15 @@ pub(crate) struct World {
 pub(crate) const NAMESPACES: &str = "namespaces";
 const RECORDS: &str = "objectsyncs.workload.kcp.io";
 
+/// What stands before the type in the names of streams of what goes up.
+const BORN: &str = "born/";
+const RISEN: &str = "risen/";
+
+/// The type that a stream is of.
+fn plain(stream: &str) -> &str {
+    stream.strip_prefix(BORN).or_else(|| stream.strip_prefix(RISEN)).unwrap_or(stream)
+}
+
 impl World {
     pub(crate) fn new() -> Self {
         Self::with(target())
@@ -47,26 +63,41 @@ impl World {
         cluster.namespaces = true;
         let mut hub = Server::new(1000);
         hub.guards = true;
+        hub.rising = { target.upsync.iter() }.map(|one| one.resource.to_string()).collect();
         let mut world = Self {
             hub,
             cluster,
             engine: Engine::new(target.clone()),
             identity: Some(target.identity.clone()),
             target,
+            kinds: kinds(),
             clock: 1000,
+            locked_out: false,
+            skew: 0,
             streams: Streams::new(),
+            memory: None,
             pending: Vec::new(),
             made: Vec::new(),
             check: |_, _| {},
         };
+        world.begin_cluster();
         world.start();
         world
+    }
+
+    /// What every physical cluster has.
+    pub(crate) fn begin_cluster(&mut self) {
+        let system = ("namespaces".into(), String::new(), String::new(), String::new());
+        self.cluster.create(&system, json!({"metadata": {"name": "kube-system"}}), "apiserver");
     }
 
     /// Starts a new engine, as a new process does: it knows nothing.
     pub(crate) fn start(&mut self) {
         self.engine = Engine::new(self.target.clone());
-        self.engine.types(kinds(), self.now());
+        if let Some(memory) = &self.memory {
+            self.engine.remember(memory);
+        }
+        self.engine.types(self.kinds.clone(), self.now());
         self.engine.identity(self.identity.clone(), self.now());
         self.approve(Approvals::default(), &[]);
         self.streams.clear();
@@ -75,12 +106,17 @@ impl World {
                 self.streams.insert((side, kind.resource.to_string()), None);
             }
         }
+        for (kind, _) in self.engine.upsynced() {
+            self.streams.insert((Side::Downstream, format!("{BORN}{}", kind.resource)), None);
+            self.streams.insert((Side::Upstream, format!("{RISEN}{}", kind.resource)), None);
+        }
         self.streams.insert((Side::Upstream, RECORDS.into()), None);
         self.streams.insert((Side::Downstream, NAMESPACES.into()), None);
     }
 
     pub(crate) fn now(&self) -> Now {
-        let wall = jiff::Timestamp::from_millisecond(1_790_000_000_000 + self.clock as i64);
+        let wall =
+            jiff::Timestamp::from_millisecond(1_790_000_000_000 + self.clock as i64 + self.skew);
         Now { clock: Duration::from_millis(self.clock), wall: wall.unwrap() }
     }
 
@@ -96,7 +132,13 @@ impl World {
     }
 
     fn selector(&self, side: Side, resource: &str) -> String {
-        if side == Side::Downstream || resource == RECORDS {
+        if let Some(resource) = resource.strip_prefix(BORN) {
+            let mut kinds = self.engine.upsynced();
+            let (_, selector) =
+                kinds.find(|(kind, _)| kind.resource.to_string() == resource).unwrap();
+            return selector.to_owned();
+        }
+        if side == Side::Downstream || resource == RECORDS || resource.starts_with(RISEN) {
             self.target.downstream_selector()
         } else {
             self.target.upstream_selector()
@@ -111,8 +153,15 @@ impl World {
         if resource == NAMESPACES {
             return self.engine.namespaces(event, now);
         }
-        let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
-        let resource = GroupResource::new(group, resource);
+        let plain = plain(resource);
+        let (name, group) = plain.split_once('.').unwrap_or((plain, ""));
+        let (stream, resource) = (resource, GroupResource::new(group, name));
+        if stream.starts_with(BORN) {
+            return self.engine.born(&resource, event, now);
+        }
+        if stream.starts_with(RISEN) {
+            return self.engine.risen(&resource, event, now);
+        }
         match side {
             Side::Upstream => self.engine.upstream(&resource, event, now),
             Side::Downstream => self.engine.downstream(&resource, event, now),
@@ -124,7 +173,7 @@ impl World {
         let selector = self.selector(side, resource);
         let server = self.server(side);
         let revision = at.unwrap_or(server.revision);
-        let is = |key: &Key, object: &Value| key.0 == resource && selects(&selector, object);
+        let is = |key: &Key, object: &Value| key.0 == plain(resource) && selects(&selector, object);
         let items: Vec<Value> = if at.is_some() {
             let objects = server.at(revision).into_iter();
             objects.filter(|(key, object)| is(key, object)).map(|(_, object)| object).collect()
@@ -148,6 +197,9 @@ impl World {
 
     /// Shows the next event of a watch, or its list. Whether there was anything.
     pub(crate) fn step(&mut self, side: Side, resource: &str) -> bool {
+        if side == Side::Upstream && self.locked_out {
+            return false;
+        }
         let Some(at) = self.streams[&(side, resource.to_owned())] else {
             self.list(side, resource, None);
             return true;
@@ -160,7 +212,7 @@ impl World {
             return true;
         }
         let later = server.log.partition_point(|change| change.revision <= at);
-        let next = server.log[later..].iter().find(|change| change.key.0 == resource);
+        let next = server.log[later..].iter().find(|change| change.key.0 == plain(resource));
         let Some(change) = next.cloned() else {
             let revision = server.revision;
             self.streams.insert((side, resource.into()), Some(revision));
@@ -214,6 +266,9 @@ impl World {
         (self.check)(self, action);
         self.made.push((action.kind, Server::key(&action.request)));
         let side = action.request.side;
+        if side == Side::Upstream && self.locked_out {
+            return Outcome::answer(401, Value::Null);
+        }
         let server = if side == Side::Upstream { &mut self.hub } else { &mut self.cluster };
         let (status, body) = server.serve(&action.request);
         Outcome::answer(status, body)

@@ -85,7 +85,11 @@ impl Watches {
     }
 
     /// Opens what is missing and ends what is no longer wanted.
-    pub(super) fn set<'t>(&mut self, types: impl Iterator<Item = &'t SyncedType>) {
+    pub(super) fn set<'t>(
+        &mut self,
+        types: impl Iterator<Item = &'t SyncedType>,
+        upsynced: impl Iterator<Item = (&'t SyncedType, &'static str)>,
+    ) {
         let types: Vec<&SyncedType> = types.collect();
         let mut wanted = Vec::with_capacity(types.len() * 2 + 3);
         let base = self.upstream.base(if self.wildcard { "*" } else { &self.cluster });
@@ -96,6 +100,13 @@ impl Watches {
             wanted.push(self.watch(upstream, format!("{base}{path}"), state));
             let downstream = Source::Downstream(synced.resource.clone());
             wanted.push(self.watch(downstream, path, own));
+        }
+        for (synced, selector) in upsynced {
+            let path = collection(synced);
+            let risen = Source::Risen(synced.resource.clone());
+            wanted.push(self.watch(risen, format!("{base}{path}"), &self.own_selector));
+            let selector = format!("labelSelector={}", escape(selector));
+            wanted.push(self.watch(Source::Born(synced.resource.clone()), path, &selector));
         }
         if !types.is_empty() {
             let namespaces = "/api/v1/namespaces".to_owned();
@@ -126,8 +137,10 @@ impl Watches {
 
     fn watch(&self, source: Source, path: String, query: &str) -> Watch {
         let side = match source {
-            Source::Upstream(_) | Source::Records => Side::Upstream,
-            Source::Downstream(_) | Source::Namespaces | Source::Events => Side::Downstream,
+            Source::Upstream(_) | Source::Risen(_) | Source::Records => Side::Upstream,
+            Source::Downstream(_) | Source::Born(_) | Source::Namespaces | Source::Events => {
+                Side::Downstream
+            }
         };
         Watch {
             side,

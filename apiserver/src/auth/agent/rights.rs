@@ -35,7 +35,13 @@ pub(crate) enum Right {
     /// It may, with objects that carry its state label or finalizer. Lists and watches must require
     /// the label. Of the objects it may change its own marks, the status, and by `scale` the number
     /// of replicas of those that yield it.
+    ///
+    /// Of types that its SyncTarget lets go up, it may see and change what it has made, too, as
+    /// [`Right::Upsynced`] says.
     Assigned,
+    /// It may, with objects that go up from its physical cluster: they are labelled with its
+    /// SyncTarget's UID, must stay so, and carry no marks beside.
+    Upsynced,
     /// It may, with objects that are labelled with its SyncTarget's UID, and must stay so. Lists and
     /// watches must require the label.
     Recorded,
@@ -46,7 +52,14 @@ pub(crate) enum Right {
 }
 
 /// The right of an agent with a certificate.
-pub(crate) fn right(agent: &Agent, place: Place, asked: &Attributes<'_>) -> Right {
+///
+/// `goes_up` tells whether objects of a group and resource go up from its physical cluster.
+pub(crate) fn right(
+    agent: &Agent,
+    place: Place,
+    asked: &Attributes<'_>,
+    goes_up: &dyn Fn(&str, &str) -> bool,
+) -> Right {
     match *asked {
         Attributes::Path { verb, path } => of_path(place, verb, path),
         Attributes::Resource { verb, group, resource, name, subresource, namespace } => {
@@ -73,7 +86,7 @@ pub(crate) fn right(agent: &Agent, place: Place, asked: &Attributes<'_>) -> Righ
                     _ => Right::None,
                 },
                 (APIRESOURCE_GROUP, API_RESOURCE_SCHEMAS) => of_schema(place, &what),
-                _ => of_object(place, &what),
+                _ => of_object(place, &what, &|| goes_up(group, resource)),
             }
         }
     }
@@ -132,7 +145,7 @@ fn of_lease(agent: &Agent, place: Place, what: &What<'_>) -> Right {
         _ if place != Place::Own => Right::None,
         ("get" | "list" | "watch" | "patch" | "update", "") if own => Right::Leased,
         ("create", "") => Right::Leased,
-        _ => of_object(place, what),
+        _ => of_object(place, what, &|| false),
     }
 }
 
@@ -154,8 +167,9 @@ fn of_schema(place: Place, what: &What<'_>) -> Right {
     }
 }
 
-fn of_object(place: Place, what: &What<'_>) -> Right {
+fn of_object(place: Place, what: &What<'_>, goes_up: &dyn Fn() -> bool) -> Right {
     match (what.verb, what.subresource) {
+        ("create" | "delete", "") if place != Place::All && goes_up() => Right::Upsynced,
         ("list" | "watch", "") => Right::Assigned,
         ("get" | "patch", "" | "status" | "scale") if place != Place::All => Right::Assigned,
         _ => Right::None,

@@ -39,11 +39,12 @@ impl Engine {
                     self.make_foreign(id, body, Adopt::No);
                     self.leave_removal(id);
                 }
-            } else if let Some(removal) =
-                self.index.get_mut(id).and_then(|entry| entry.removal.as_mut())
-            {
-                // It was read before it went.
-                removal.looked = false;
+            } else if let Some(entry) = self.index.get_mut(id) {
+                // It was read before it went. If it is there again, the cluster has gone back.
+                entry.lost = None;
+                if let Some(removal) = &mut entry.removal {
+                    removal.looked = false;
+                }
             }
             return;
         }

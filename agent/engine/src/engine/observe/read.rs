@@ -1,12 +1,13 @@
 //! What matters of objects.
 
 use contract::{
-    DOWNSTREAM_NAME, ON_IMMUTABLE, ORPHAN, RECREATE, STATE_REMOVE, STATE_SYNC, YIELD,
-    YIELD_REPLICAS,
+    DOWNSTREAM_NAME, ON_IMMUTABLE, ORPHAN, RECREATE, STATE_REMOVE, STATE_SYNC, SYNC_TARGET_LABEL,
+    YIELD, YIELD_REPLICAS,
 };
 use serde_json::Value;
 
 use super::{bytes, mark, number, revision, text};
+use crate::definitions;
 use crate::digest::Hasher;
 use crate::engine::Engine;
 use crate::engine::entry::{Down, Flags, State, TypeId, Up};
@@ -66,7 +67,9 @@ impl Engine {
             finalizers: !finalizers.is_empty(),
             others: u32::try_from(others.count()).unwrap_or(u32::MAX),
             flags: Flags {
-                skip: kind.rule.skips(object),
+                // What has come up from a physical cluster goes down to none.
+                skip: kind.rule.skips(object)
+                    || mark(object, "labels", SYNC_TARGET_LABEL).is_some(),
                 ended: kind.rule.has_ended(object),
                 yields: kind.rule.replicas && says(YIELD, YIELD_REPLICAS),
                 orphan: says(ORPHAN, "true"),
@@ -121,6 +124,7 @@ impl Engine {
             view: fields::view(object, without),
             good: known.and_then(|known| known.good),
             deleting,
+            established: definitions::is_established(object),
             finalizers: finalizers.map(Into::into).collect(),
             status: status.map(bytes),
             replicas: replicas.filter(|_| fields::others_own(object, &REPLICAS)),

@@ -14,7 +14,10 @@ type Fields = BTreeSet<Path>;
 const UNOWNED: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 fn is_map_by_name(items: &[Value]) -> bool {
-    !items.is_empty() && items.iter().all(|item| item["name"].is_string())
+    // Versions of definitions are called so, too.
+    let is_version = |item: &Value| item.get("served").is_some();
+    let named = |item: &Value| item["name"].is_string() && !is_version(item);
+    !items.is_empty() && items.iter().all(named)
 }
 
 /// All leaves of an object that can be owned.

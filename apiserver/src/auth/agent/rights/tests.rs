@@ -19,8 +19,13 @@ fn check(verb: &str, resource: &str, object: &str, expect: [Right; 4]) {
     let (resource, subresource) = rest.split_once('/').unwrap_or((rest, ""));
     let (namespace, name) = object.split_once('/').unwrap_or(("", object));
     let asked = Attributes::Resource { verb, group, resource, name, subresource, namespace };
-    let rights = PLACES.map(|place| right(&agent(), place, &asked));
+    let rights = PLACES.map(|place| right(&agent(), place, &asked, &goes_up));
     assert_eq!(rights, expect, "{asked:?}");
+}
+
+/// What the SyncTarget lets go up.
+fn goes_up(group: &str, resource: &str) -> bool {
+    (group, resource) == ("x.io", "rising")
 }
 
 const NOTHING: [Right; 4] = [Right::None; 4];
@@ -51,6 +56,22 @@ fn objects() {
     }
     check("create", "authorization.k8s.io/selfsubjectaccessreviews", "", NOTHING);
     check("create", "authentication.k8s.io/selfsubjectreviews", "", NOTHING);
+}
+
+#[test]
+fn what_goes_up() {
+    use Right::{Assigned, None, Upsynced};
+    let rising = "x.io/rising";
+    for verb in ["create", "delete"] {
+        check(verb, rising, "a/b", [Upsynced, Upsynced, None, None]);
+        check(verb, "x.io/rising/status", "a/b", NOTHING);
+        check(verb, "y.io/rising", "a/b", NOTHING);
+    }
+    check("get", rising, "a/b", [Assigned, Assigned, None, None]);
+    check("patch", rising, "a/b", [Assigned, Assigned, None, None]);
+    for verb in ["update", "deletecollection", "impersonate", "bind", "escalate"] {
+        check(verb, rising, "a/b", NOTHING);
+    }
 }
 
 #[test]
@@ -137,7 +158,8 @@ fn requests_for_certificates() {
 fn documents() {
     use Right::{None, Whole};
     let check = |verb: &str, path: &str, expect: [Right; 4]| {
-        let rights = PLACES.map(|place| right(&agent(), place, &Attributes::Path { verb, path }));
+        let rights =
+            PLACES.map(|place| right(&agent(), place, &Attributes::Path { verb, path }, &goes_up));
         assert_eq!(rights, expect, "{verb} {path}");
     };
     for path in ["/api", "/api/v1", "/apis", "/apis/apps/v1", "/openapi/v3/api/v1", "/version"] {
