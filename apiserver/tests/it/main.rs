@@ -38,5 +38,6 @@ mod quota;
 mod token_secrets;
 mod transfer;
 mod types;
+mod upsync;
 mod webhooks;
 mod yard;
