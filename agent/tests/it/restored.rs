@@ -8,6 +8,9 @@ use crate::world::{NAMESPACE, World, condition, until};
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const STATE: &str = "sync.workloads.kcp.io/infra.east";
 
+/// Writes at the hub that are lost when it goes back, beside those that matter.
+const BUSY: usize = 200;
+
 /// How the hub comes back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
@@ -47,6 +50,15 @@ async fn go_back(world: &mut World, way: Way) -> Value {
     let file = world.file("backup");
     let stream = world.hub.back_up(&file).await;
     world.hub.resume().await;
+    // It goes on for a while: a hub that comes back, and agents that begin, write a little, too.
+    world
+        .hub
+        .create(&format!("/clusters/infra{MAPS}"), &json!({"metadata": {"name": "busy"}}))
+        .await;
+    for turn in 0..BUSY {
+        let turn = json!({"data": {"turn": turn.to_string()}});
+        world.hub.merge(&format!("/clusters/infra{MAPS}/busy"), &turn).await;
+    }
     world.hub.merge(&hub(), &state("Sync")).await;
     let seen = world.hub.get(&hub()).await.unwrap();
     let seen: u64 = seen["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();

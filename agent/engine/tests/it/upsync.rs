@@ -278,7 +278,7 @@ fn a_wave_of_deletes_waits() {
     for index in 0..30 {
         world.cluster.delete(&at_cluster("configmaps", &format!("a{index}")), None);
     }
-    world.settle(5000);
+    world.settle(30_000);
     let left = world.engine.summary();
     assert!(left.mirrors >= 10, "{left:?}");
     let paused = left.paused.unwrap();
