@@ -58,6 +58,11 @@ impl<K: Lane + Clone + Ord> Queue<K> {
         self.changed.notify_one();
     }
 
+    /// What is known of a key is news: if it is worked on at this moment, it comes again afterwards.
+    pub(crate) fn revisit(&self, key: &K) {
+        self.change(|core| core.revisit(key));
+    }
+
     /// The next key. Whoever has it calls [`Self::done`].
     pub(crate) async fn next(&self) -> K {
         loop {

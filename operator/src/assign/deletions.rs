@@ -123,8 +123,8 @@ async fn being_deleted(
 /// Whether an object is there and being deleted, as a live read says.
 async fn is_deleting(hub: &Api, path: String) -> Result<bool, CallError> {
     match hub.metadata(&path).await {
-        // No logical cluster of that name can be.
-        Err(CallError::Refused { code: 400, .. }) => Ok(false),
+        // No logical cluster of that name can be, or it has gone with all that was in it.
+        Err(CallError::Refused { code: 400 | 403 | 404, .. }) => Ok(false),
         found => {
             let timestamp = found?.map(|mut found| found["metadata"]["deletionTimestamp"].take());
             Ok(timestamp.is_some_and(|timestamp: Value| timestamp.is_string()))

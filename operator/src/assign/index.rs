@@ -201,12 +201,15 @@ impl Objects {
         Some(named)
     }
 
-    /// All objects of a type were listed, and of those with marks there are no others.
-    pub(crate) fn keep(&mut self, kind: &Type, listed: &BTreeSet<ObjectKey>) {
+    /// All objects of a type were listed, and of those with marks there are no others. Returns those
+    /// that are gone.
+    pub(crate) fn keep(&mut self, kind: &Type, listed: &BTreeSet<ObjectKey>) -> Vec<ObjectKey> {
         let gone = self.named.keys().filter(|key| *key.kind == *kind && !listed.contains(key));
-        for key in gone.cloned().collect::<Vec<_>>() {
-            self.remove(&key);
+        let gone: Vec<ObjectKey> = gone.cloned().collect();
+        for key in &gone {
+            self.remove(key);
         }
+        gone
     }
 
     /// The objects that name a SyncTarget.

@@ -127,10 +127,13 @@ impl Assigner {
                 Event::Delete(object) => {
                     if let Some((key, _)) = read(&kind, object) {
                         self.objects.lock().forget(&key);
+                        // A worker that has read it before would note it once more.
+                        self.queue.revisit(&Item::Object(key));
                     }
                 }
                 Event::InitDone => {
-                    self.objects.lock().keep(&kind, &std::mem::take(&mut listed));
+                    let gone = self.objects.lock().keep(&kind, &std::mem::take(&mut listed));
+                    gone.into_iter().for_each(|key| self.queue.revisit(&Item::Object(key)));
                 }
             }
         }

@@ -66,6 +66,13 @@ impl<K: Lane + Clone + Ord> Core<K> {
         }
     }
 
+    /// If a key is worked on, it comes again.
+    pub(super) fn revisit(&mut self, key: &K) {
+        if let Some(again) = self.working.get_mut(key) {
+            *again = true;
+        }
+    }
+
     fn enqueue(&mut self, key: K) {
         if let Some(due) = self.due.remove(&key) {
             self.by_time.remove(&(due, key.clone()));
@@ -190,6 +197,21 @@ mod tests {
         core.done(&key, Done::Settled, now);
         assert_eq!(core.take(now), (None, None));
         assert_eq!(core.waiting(), 0);
+    }
+
+    #[test]
+    fn only_what_is_worked_on_is_revisited() {
+        let (mut core, now) = core(9);
+        let key = Key("a", 1);
+        core.revisit(&key);
+        assert_eq!(core.take(now), (None, None));
+        core.add(key, now);
+        assert_eq!(core.take(now).0, Some(key));
+        core.revisit(&key);
+        core.done(&key, Done::Settled, now);
+        assert_eq!(core.take(now).0, Some(key));
+        core.done(&key, Done::Settled, now);
+        assert_eq!(core.take(now), (None, None));
     }
 
     #[test]
