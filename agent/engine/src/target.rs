@@ -199,9 +199,7 @@ impl Upsync {
     pub fn of(sync_target: &Value) -> Arc<[Self]> {
         let listed = sync_target.pointer("/spec/upsync").and_then(Value::as_array);
         let read = |item: &Value| {
-            let name = item.get("resource")?.as_str()?;
-            let (plural, group) = name.split_once('.').unwrap_or((name, ""));
-            let group = if group == contract::CORE { "" } else { group };
+            let (group, plural) = contract::parse_type_name(item.get("resource")?.as_str()?);
             let all = item.get("objects").and_then(Value::as_str) == Some(contract::UPSYNC_ALL);
             let resource = GroupResource::new(group, plural);
             contract::may_go_up(group, plural).then_some(Self { resource, all })

@@ -1,6 +1,5 @@
 //! Which types of a cluster are of interest.
 
-use contract::CORE;
 use schema::import::{DiscoveredResource, is_served_here, why_not};
 
 /// The types of Kubernetes that are synced where a SyncTarget names none: what applications are made of.
@@ -58,11 +57,10 @@ impl Selection {
     pub fn of<'a>(resources: impl IntoIterator<Item = &'a str>, hashed: bool) -> Self {
         let mut named = Vec::new();
         for resource in resources {
-            let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
-            if plural == "*" && group.is_empty() {
+            if matches!(resource, "*" | "*.") {
                 return Self { asked: Asked::All, hashed };
             }
-            let group = if group == CORE { "" } else { group };
+            let (group, plural) = contract::parse_type_name(resource);
             named.push((group.to_owned(), plural.to_owned()));
         }
         let asked = if named.is_empty() { Asked::Usual } else { Asked::Named(named) };

@@ -148,8 +148,8 @@ impl SyncTarget {
 
 /// A resource by its name, as `things.example.org`.
 fn resource(name: &str) -> GroupResource {
-    let (plural, group) = name.split_once('.').unwrap_or((name, ""));
-    GroupResource::new(if group == contract::CORE { "" } else { group }, plural)
+    let (group, plural) = contract::parse_type_name(name);
+    GroupResource::new(group, plural)
 }
 
 #[cfg(test)]

@@ -39,6 +39,13 @@ pub fn type_name(group: &str, plural: &str) -> String {
     format!("{plural}.{}", if group.is_empty() { CORE } else { group })
 }
 
+/// The group and the plural of a type by its name, as people write it too: [`type_name`] the other way
+/// round. A name without a group is one of core.
+pub fn parse_type_name(name: &str) -> (&str, &str) {
+    let (plural, group) = name.split_once('.').unwrap_or((name, CORE));
+    (if group == CORE { "" } else { group }, plural)
+}
+
 /// The name of the NegotiatedAPIResource of a type: `<plural>.<version>.<group>`, core being called
 /// [`CORE`]. Names of types leave room for a version only up to a point; past it, the end is
 /// replaced by `digest` (SHA-256) of the whole.
@@ -111,6 +118,11 @@ mod tests {
         assert_eq!(type_object_name(core, none), "services.v1.core");
         assert_eq!(type_name("", "services"), "services.core");
         assert_eq!(type_name("apps", "deployments"), "deployments.apps");
+        assert_eq!(parse_type_name("deployments.apps"), ("apps", "deployments"));
+        assert_eq!(parse_type_name("things.x.io"), ("x.io", "things"));
+        for core in ["services", "services.core"] {
+            assert_eq!(parse_type_name(core), ("", "services"));
+        }
         let name = schema_name(&[0xa5; 32]);
         assert_eq!(name, format!("sha256-{}", "a5".repeat(32)));
     }

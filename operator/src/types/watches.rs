@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use contract::{
-    API_RESOURCE_IMPORTS, APIRESOURCE_GROUP, CORE, NEGOTIATED_API_RESOURCES, SYNC_TARGETS,
-    WORKLOAD_GROUP,
+    API_RESOURCE_IMPORTS, APIRESOURCE_GROUP, NEGOTIATED_API_RESOURCES, SYNC_TARGETS, WORKLOAD_GROUP,
 };
 use futures::StreamExt;
 use futures::stream::{BoxStream, select_all};
@@ -131,8 +130,10 @@ impl TypesController {
             return BTreeSet::new();
         };
         let name = object.metadata.name.as_deref().unwrap_or_default();
-        let Some((plural, group)) = name.split_once('.') else { return BTreeSet::new() };
-        let group = if group == CORE { "" } else { group };
+        if !name.contains('.') {
+            return BTreeSet::new();
+        }
+        let (group, plural) = contract::parse_type_name(name);
         let (cluster, group, plural) = (cluster.clone(), group.to_owned(), plural.to_owned());
         let key = TypeKey { cluster, group, plural };
         let concerns = self.index.lock().concerns(&key);
