@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::Assigner;
 use super::index::{NamespaceKey, TargetName};
+use super::work::logical_cluster;
 use crate::api::{Api, CallError};
 use crate::queue::Done;
 use crate::targets::index::path as target_path;
@@ -102,8 +103,7 @@ async fn being_deleted(
     let mut told = BTreeSet::new();
     let mut asked: Vec<BoxFuture<'static, Result<Option<String>, CallError>>> = Vec::new();
     for (cluster, names) in by_cluster {
-        let path = format!("/apis/core.kcp.io/v1alpha1/logicalclusters/{cluster}");
-        if is_deleting(&hub.cluster("root"), path).await? {
+        if is_deleting(&hub.cluster("root"), logical_cluster(cluster)).await? {
             told.insert(cluster.to_owned());
             continue;
         }

@@ -107,13 +107,9 @@ impl ObjectKey {
         format!("{}/{}", self.kind.path(&self.namespace), self.name)
     }
 
-    /// As `deployments team-a/default/web`.
+    /// As [`label`] has it.
     pub(crate) fn label(&self) -> String {
-        let place = match &*self.namespace {
-            "" => String::new(),
-            namespace => format!("{namespace}/"),
-        };
-        format!("{} {}/{place}{}", self.kind.resource.1, self.cluster, self.name)
+        label(&self.kind.resource.1, &self.cluster, &self.namespace, &self.name)
     }
 
     /// Its namespace; that of what has none has no name.
@@ -232,6 +228,13 @@ impl Objects {
     pub(crate) fn going(&self, global: &str) -> BTreeSet<NamespaceKey> {
         self.going.get(global).into_iter().flat_map(BTreeMap::keys).cloned().collect()
     }
+}
+
+/// What an object is called to people, as `deployments team-a/default/web`; `namespace` is empty for
+/// none.
+pub(crate) fn label(resource: &str, cluster: &str, namespace: &str, name: &str) -> String {
+    let slash = if namespace.is_empty() { "" } else { "/" };
+    format!("{resource} {cluster}/{namespace}{slash}{name}")
 }
 
 fn remove_from<K: Ord>(index: &mut BTreeMap<K, BTreeSet<ObjectKey>>, key: &K, object: &ObjectKey) {

@@ -43,6 +43,11 @@ impl Wish {
     }
 }
 
+/// The path of a LogicalCluster, in `root`.
+pub(super) fn logical_cluster(name: &str) -> String {
+    format!("/apis/core.kcp.io/v1alpha1/logicalclusters/{name}")
+}
+
 impl Assigner {
     /// Looks at everything in a namespace that may not have marks yet.
     pub(super) async fn sweep(&self, key: &NamespaceKey) -> Done {
@@ -160,8 +165,7 @@ impl Assigner {
         if let Some(served) = serves(&target, cluster, |_| None) {
             return Ok(served);
         }
-        let path = format!("/apis/core.kcp.io/v1alpha1/logicalclusters/{cluster}");
-        let found = self.hub.cluster("root").metadata(&path).await?;
+        let found = self.hub.cluster("root").metadata(&logical_cluster(cluster)).await?;
         let labels = found.map(|mut found| found["metadata"]["labels"].take()).unwrap_or_default();
         let labels: BTreeMap<String, String> = serde_json::from_value(labels).unwrap_or_default();
         let selected = |selector: &LabelSelector| Some(selects(selector, &labels));

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::index::CLUSTER;
 use crate::api::{Api, CallError};
+use crate::assign::index::label;
 use crate::discovery::{Listed, Versions, resources};
 use crate::marks::{Change, Marks, patch};
 
@@ -42,13 +43,10 @@ impl Marked {
         self.listed.object(self.text("namespace"), self.text("name"))
     }
 
-    /// As `deployments team-a/default/web`.
+    /// As [`label`] has it.
     pub(super) fn name(&self) -> String {
-        let place = match self.text("namespace") {
-            "" => String::new(),
-            namespace => format!("{namespace}/"),
-        };
-        format!("{} {}/{place}{}", self.listed.resource, self.cluster, self.text("name"))
+        let (namespace, name) = (self.text("namespace"), self.text("name"));
+        label(&self.listed.resource, &self.cluster, namespace, name)
     }
 }
 
