@@ -1,8 +1,8 @@
 //! The brake on waves of deletes: more than usual wait for a person.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::time::Duration;
 
+use crate::engine::millis;
 use crate::{Limits, Paused};
 
 /// Counts deletes of copies, each named by a number.
@@ -50,7 +50,6 @@ impl Brake {
             self.settle();
             return Turn::Go;
         }
-        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let window = millis(limits.brake_window);
         while self.recent.front().is_some_and(|(at, ..)| at.saturating_add(window) < now) {
             self.recent.pop_front();

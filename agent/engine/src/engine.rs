@@ -5,6 +5,7 @@
 //! An entry that anything happened to is put into a queue and looked at once, whole: what to do
 //! follows from what is known, never from what has just happened.
 
+mod agenda;
 mod answers;
 mod decide;
 mod define;
@@ -117,7 +118,7 @@ struct Removing {
 }
 
 /// Milliseconds of a clock.
-fn millis(duration: Duration) -> u64 {
+pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -350,10 +351,11 @@ impl Engine {
             return None;
         }
         let news = self.hub.is_trusted() && !self.trusted;
-        if news || self.index.has_ready() || self.spaces.has_ready() || self.mirrors.has_ready() {
+        let (spaces, mirrors) = (self.spaces.agenda(), self.mirrors.agenda());
+        if news || self.index.has_ready() || spaces.has_ready() || mirrors.has_ready() {
             return Some(Duration::ZERO);
         }
-        let others = [self.spaces.next_due(), self.mirrors.next_due()];
+        let others = [spaces.next_due(), mirrors.next_due()];
         let due = self.index.next_due().into_iter().chain(others.into_iter().flatten()).min();
         due.map(Duration::from_millis)
     }

@@ -31,6 +31,18 @@ impl Wake {
     pub(super) fn at(&mut self, at: u64) {
         self.0 = Some(self.0.map_or(at, |known| known.min(at)));
     }
+
+    /// Goes on if the brake lets a delete through, and comes again when it may.
+    pub(super) fn through(&mut self, turn: Turn) -> Option<()> {
+        match turn {
+            Turn::Go => Some(()),
+            Turn::Later(at) => {
+                self.at(at);
+                None
+            }
+            Turn::Paused => None,
+        }
+    }
 }
 
 // === impl Engine ===
@@ -286,14 +298,8 @@ impl Engine {
         match entry.remake {
             Remake::Proven(at) if clock <= at.saturating_add(super::remove::FRESH) => {
                 let copies = self.index.copies();
-                match self.brake.may(id, false, copies, clock, &self.target.limits) {
-                    Turn::Go => Some((Ask::Delete, self.delete(id, &uid)?)),
-                    Turn::Later(until) => {
-                        wake.at(until);
-                        None
-                    }
-                    Turn::Paused => None,
-                }
+                wake.through(self.brake.may(id, false, copies, clock, &self.target.limits))?;
+                Some((Ask::Delete, self.delete(id, &uid)?))
             }
             _ if up_open => Some((Ask::GetUpstream, self.get_upstream(id)?)),
             _ => None,

@@ -24,7 +24,7 @@ pub(super) const LOOK: u64 = 5_000;
 const NAMED: usize = 3;
 
 impl Engine {
-    fn defines(&self, id: Id) -> bool {
+    pub(super) fn defines(&self, id: Id) -> bool {
         let kind = self.index.get(id).and_then(|entry| self.kind(entry.key.kind));
         kind.is_some_and(|kind| kind.rule.defines)
     }
@@ -125,10 +125,10 @@ impl Engine {
         if kind.rule.defines {
             return false;
         }
-        let name = kind.resource.to_string();
         let mut defining = (0..).zip(&self.kinds).filter(|(_, kind)| kind.rule.defines);
         let Some((definitions, _)) = defining.next() else { return false };
-        let place = Place { namespace: "".into(), kind: definitions, name: name.as_str().into() };
+        let name = kind.resource.to_string().into();
+        let place = Place { namespace: "".into(), kind: definitions, name };
         let holder = self.index.by_place(&place).and_then(|id| self.index.get(id));
         let Some(holder) = holder else { return false };
         let wanted = holder.up.as_ref().is_some_and(|up| up.is_wanted());

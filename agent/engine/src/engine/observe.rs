@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::entry::{Copy, Hold, Id, Key, Place, Remake, Removal, TypeId, Up, Work};
 use super::{Engine, millis};
+use crate::definitions;
 use crate::drift::drift;
 use crate::fields::{self, REPLICAS};
 use crate::locator::Locator;
@@ -166,6 +167,7 @@ impl Engine {
         };
         let list = self.list_of(id, DOWNSTREAM);
         let without = self.yielded(id);
+        let defines = self.defines(id);
         let Some(entry) = self.index.get_mut(id) else { return false };
         let (uid, revision) = (text(object, "uid"), revision(object));
         entry.seen[DOWNSTREAM] = list;
@@ -198,6 +200,7 @@ impl Engine {
             return true;
         }
         let mut down = Self::read_copy(object, locator, known, without);
+        down.established = defines && definitions::is_established(object);
         if applied {
             down.good = Some(down.view);
         } else if down.good.is_none() && !entry.applying {

@@ -15,7 +15,6 @@ use super::answers::Ask;
 use super::decide::{Step, Wake};
 use super::entry::{Copy, Entry, Id, State, Work};
 use super::{Engine, millis};
-use crate::brake::Turn;
 use crate::rules::Class;
 use crate::{Exemption, Now};
 
@@ -106,14 +105,7 @@ impl Engine {
         }
         let exempt = self.is_exempt(entry);
         let copies = self.index.copies();
-        match self.brake.may(id, exempt, copies, clock, &self.target.limits) {
-            Turn::Go => {}
-            Turn::Later(until) => {
-                wake.at(until);
-                return None;
-            }
-            Turn::Paused => return None,
-        }
+        wake.through(self.brake.may(id, exempt, copies, clock, &self.target.limits))?;
         let is_fresh = removal.evidence.is_some_and(|at| clock <= at.saturating_add(FRESH));
         if !is_fresh {
             self.held(id, Work::Up, now, wake)?;

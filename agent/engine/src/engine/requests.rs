@@ -4,7 +4,7 @@ use contract::{AGENT, OBJECT_SYNCS, SYNC_TARGET_LABEL, SYNCER, UPSTREAM, WORKLOA
 use serde_json::{Map, Value, json};
 
 use super::Engine;
-use super::entry::{Entry, Id, State, TypeId};
+use super::entry::{Entry, Id, Key, Place, State, TypeId};
 use crate::fields::REPLICAS;
 use crate::locator::Locator;
 use crate::{GroupResource, Method, Request, Side, SyncedType, names};
@@ -41,15 +41,15 @@ fn pointer(key: &str) -> String {
 
 impl Engine {
     /// A request about an upstream object.
-    fn at_hub(&self, entry: &Entry, synced: &SyncedType, method: Method) -> Request {
+    pub(super) fn at_hub(key: &Key, synced: &SyncedType, method: Method) -> Request {
         Request {
             side: Side::Upstream,
-            cluster: Some(entry.key.cluster.clone()),
+            cluster: Some(key.cluster.clone()),
             method,
             resource: synced.resource.clone(),
             version: synced.version.clone(),
-            namespace: entry.key.namespace.clone(),
-            name: entry.key.name.clone(),
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
             subresource: "",
             query: Vec::new(),
             content_type: "",
@@ -58,16 +58,16 @@ impl Engine {
         }
     }
 
-    /// A request about a copy.
-    fn at_place(entry: &Entry, synced: &SyncedType, method: Method) -> Request {
+    /// A request about a downstream object.
+    pub(super) fn at_place(place: &Place, synced: &SyncedType, method: Method) -> Request {
         Request {
             side: Side::Downstream,
             cluster: None,
             method,
             resource: synced.resource.clone(),
             version: synced.version.clone(),
-            namespace: entry.place.namespace.clone(),
-            name: entry.place.name.clone(),
+            namespace: place.namespace.clone(),
+            name: place.name.clone(),
             subresource: "",
             query: Vec::new(),
             content_type: "",
@@ -83,12 +83,12 @@ impl Engine {
 
     pub(super) fn get_upstream(&self, id: Id) -> Option<Request> {
         let (entry, synced) = self.parts(id)?;
-        Some(self.at_hub(entry, synced, Method::Get))
+        Some(Self::at_hub(&entry.key, synced, Method::Get))
     }
 
     pub(super) fn get_downstream(&self, id: Id) -> Option<Request> {
         let (entry, synced) = self.parts(id)?;
-        Some(Self::at_place(entry, synced, Method::Get))
+        Some(Self::at_place(&entry.place, synced, Method::Get))
     }
 
     /// An apply of what is to be there; to the object with `uid`, or of a new one.
@@ -136,7 +136,7 @@ impl Engine {
                 spec.remove(replicas);
             }
         }
-        let request = Self::at_place(entry, synced, Method::Patch);
+        let request = Self::at_place(&entry.place, synced, Method::Patch);
         Some(applied(request, SYNCER, force, &object))
     }
 
@@ -150,14 +150,14 @@ impl Engine {
         let object = json!({
             "apiVersion": synced.api_version(), "kind": &*synced.kind, "metadata": metadata,
         });
-        let request = Self::at_place(entry, synced, Method::Patch);
+        let request = Self::at_place(&entry.place, synced, Method::Patch);
         Some(applied(request, SYNCER, true, &object))
     }
 
     /// Takes our marks off a copy.
     pub(super) fn orphan(&self, id: Id, uid: &str) -> Option<Request> {
         let (entry, synced) = self.parts(id)?;
-        let mut request = Self::at_place(entry, synced, Method::Patch);
+        let mut request = Self::at_place(&entry.place, synced, Method::Patch);
         request.query = vec![("fieldManager", SYNCER.to_owned())];
         request.content_type = MERGE_PATCH;
         let patch = json!({"metadata": {
@@ -171,7 +171,7 @@ impl Engine {
 
     pub(super) fn delete(&self, id: Id, uid: &str) -> Option<Request> {
         let (entry, synced) = self.parts(id)?;
-        let mut request = Self::at_place(entry, synced, Method::Delete);
+        let mut request = Self::at_place(&entry.place, synced, Method::Delete);
         request.content_type = JSON;
         request.body = deletion(uid);
         Some(request)
@@ -218,7 +218,7 @@ impl Engine {
     }
 
     fn patch_marks(&self, entry: &Entry, synced: &SyncedType, patch: &[Value]) -> Request {
-        let mut request = self.at_hub(entry, synced, Method::Patch);
+        let mut request = Self::at_hub(&entry.key, synced, Method::Patch);
         request.query = vec![("fieldManager", AGENT.to_owned())];
         request.content_type = JSON_PATCH;
         request.body = Value::from(patch).to_string().into_bytes();
@@ -237,7 +237,7 @@ impl Engine {
             // A namesake that was made in between has another status.
             patch["metadata"] = json!({"uid": &*entry.up.as_ref()?.uid});
         }
-        let mut request = self.at_hub(entry, synced, Method::Patch);
+        let mut request = Self::at_hub(&entry.key, synced, Method::Patch);
         request.subresource = subresource;
         request.query = vec![("fieldManager", AGENT.to_owned())];
         request.content_type = MERGE_PATCH;

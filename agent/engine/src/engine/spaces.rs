@@ -11,6 +11,7 @@ use std::sync::Arc;
 use contract::{SYNC_TARGET_LABEL, SYNCER, UPSTREAM};
 use serde_json::{Value, json};
 
+use super::agenda::Agenda;
 use super::answers::{Ask, Subject};
 use super::decide::Wake;
 use super::entry::{Hold, Id, Work};
@@ -41,8 +42,7 @@ const BY_ITSELF: [(&str, &str); 5] = [
 #[derive(Debug, Default)]
 pub(super) struct Spaces {
     spaces: BTreeMap<Arc<str>, Space>,
-    ready: BTreeSet<Arc<str>>,
-    later: BTreeSet<(u64, Arc<str>)>,
+    agenda: Agenda<Arc<str>>,
     /// What may be in a namespace.
     resources: Vec<(GroupResource, String)>,
 }
@@ -86,12 +86,8 @@ impl Spaces {
         if matches!(space.state, State::Ready(Some(_))) { space.of.clone() } else { None }
     }
 
-    pub(super) fn has_ready(&self) -> bool {
-        !self.ready.is_empty()
-    }
-
-    pub(super) fn next_due(&self) -> Option<u64> {
-        self.later.first().map(|(at, _)| *at)
+    pub(super) fn agenda(&self) -> &Agenda<Arc<str>> {
+        &self.agenda
     }
 
     /// Forgets whether a namespace is there: a write has said something else.
@@ -126,7 +122,7 @@ impl Engine {
             }
             State::Unknown | State::Absent => {
                 space.waiting.insert(id);
-                self.spaces.ready.insert(name);
+                self.spaces.agenda.touch(name);
             }
         }
         false
@@ -140,7 +136,7 @@ impl Engine {
             && matches!(space.state, State::Ready(Some(_)))
         {
             space.check.get_or_insert(0);
-            self.spaces.ready.insert(name);
+            self.spaces.agenda.touch(name);
         }
     }
 
@@ -156,7 +152,7 @@ impl Engine {
                     space.of = Some((locator.cluster.into(), locator.namespace.into()));
                     space.state = State::Ready(Some(text(&object, "uid").to_owned()));
                     space.check.get_or_insert(0);
-                    self.spaces.ready.insert(name);
+                    self.spaces.agenda.touch(name);
                     // What is born in it may be known already.
                     self.mirrors.touch_all();
                 }
@@ -174,16 +170,11 @@ impl Engine {
     /// The next request for a namespace.
     pub(super) fn plan_space(&mut self, now: Now) -> Option<Action> {
         let clock = millis(now.clock);
-        while let Some((at, name)) =
-            self.spaces.later.first().cloned().filter(|(at, _)| *at <= clock)
-        {
-            self.spaces.later.remove(&(at, name.clone()));
-            self.spaces.ready.insert(name);
-        }
+        self.spaces.agenda.advance(clock);
         let gate = self.gates[super::side(Side::Downstream)].until;
-        while let Some(name) = self.spaces.ready.pop_first() {
+        while let Some(name) = self.spaces.agenda.pop() {
             if gate > clock {
-                self.spaces.later.insert((gate, name));
+                self.spaces.agenda.at(gate, name);
                 continue;
             }
             if let Some((ask, request)) = self.space_step(&name, clock) {
@@ -205,7 +196,7 @@ impl Engine {
             return None;
         }
         if space.hold.until > clock {
-            self.spaces.later.insert((space.hold.until, name.clone()));
+            self.spaces.agenda.at(space.hold.until, name.clone());
             return None;
         }
         if !space.waiting.is_empty() {
@@ -236,11 +227,11 @@ impl Engine {
         if due == 0 {
             space.check = Some(clock.saturating_add(grace).max(1));
             space.looked = 0;
-            self.spaces.later.insert((clock.saturating_add(grace), name.clone()));
+            self.spaces.agenda.at(clock.saturating_add(grace), name.clone());
             return None;
         }
         if due > clock {
-            self.spaces.later.insert((due, name.clone()));
+            self.spaces.agenda.at(due, name.clone());
             return None;
         }
         if self.spaces.resources.is_empty() {
@@ -361,7 +352,7 @@ impl Engine {
                 self.touch(id);
             }
         }
-        self.spaces.ready.insert(name.clone());
+        self.spaces.agenda.touch(name.clone());
     }
 }
 

@@ -24,20 +24,18 @@ mod decide;
 mod judge;
 mod see;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::agenda::Agenda;
 use super::entry::{Hold, Key, Place, TypeId};
 use super::{Engine, Stream};
 use crate::brake::Brake;
 use crate::digest::Digest;
 use crate::{SyncedType, Upsync};
-
-/// How long evidence counts, in milliseconds.
-const FRESH: u64 = 10_000;
 
 /// All mirrors and what is to become one.
 #[derive(Debug, Default)]
@@ -45,8 +43,7 @@ pub(super) struct Mirrors {
     all: BTreeMap<Place, Mirror>,
     /// The places that objects of the hub are mirrors of.
     places: BTreeMap<Key, Place>,
-    ready: BTreeSet<Place>,
-    later: BTreeSet<(u64, Place)>,
+    agenda: Agenda<Place>,
     /// How far the watches are: of sources, of mirrors.
     streams: BTreeMap<TypeId, [Stream; 2]>,
     /// The physical cluster, as read live: the UID of its namespace `kube-system`.
@@ -156,12 +153,8 @@ impl Locator {
 // === impl Mirrors ===
 
 impl Mirrors {
-    pub(super) fn has_ready(&self) -> bool {
-        !self.ready.is_empty()
-    }
-
-    pub(super) fn next_due(&self) -> Option<u64> {
-        self.later.first().map(|(at, _)| *at)
+    pub(super) fn agenda(&self) -> &Agenda<Place> {
+        &self.agenda
     }
 
     /// How many mirrors there are, and how many have a problem; the first problem.
@@ -190,11 +183,11 @@ impl Mirrors {
 
     /// Has everything looked at.
     pub(super) fn touch_all(&mut self) {
-        self.ready.extend(self.all.keys().cloned());
+        self.all.keys().cloned().for_each(|place| self.agenda.touch(place));
     }
 
     fn touch(&mut self, place: &Place) {
-        self.ready.insert(place.clone());
+        self.agenda.touch(place.clone());
     }
 }
 

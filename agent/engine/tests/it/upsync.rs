@@ -169,6 +169,20 @@ fn nothing_goes_without_evidence() {
     assert!(mirror(&world).is_some());
 }
 
+/// The mirror stays, and it is told why, for this process and the next.
+fn stays(world: &mut World, why: &str) {
+    for restart in [false, true] {
+        if restart {
+            world.start();
+        }
+        world.relist();
+        world.settle(600_000);
+        assert!(mirror(world).is_some());
+        let told = world.engine.summary().mirror_problem.unwrap();
+        assert!(told.contains(why), "{told}");
+    }
+}
+
 /// The physical cluster is another one, made at the same address, or restored from an old backup.
 #[test]
 fn another_cluster_is_no_evidence() {
@@ -178,16 +192,7 @@ fn another_cluster_is_no_evidence() {
     namespace["metadata"]["uid"] = "other".into();
     world.cluster.objects.insert(system, namespace);
     world.cluster.delete(&at_cluster("configmaps", "a"), None);
-    for restart in [false, true] {
-        if restart {
-            world.start();
-        }
-        world.relist();
-        world.settle(600_000);
-        assert!(mirror(&world).is_some());
-        let told = world.engine.summary().mirror_problem.unwrap();
-        assert!(told.contains("OtherCluster"), "{told}");
-    }
+    stays(&mut world, "OtherCluster");
     // Nor does a namesake that is born there take it over.
     born(&mut world, "configmaps", "a", json!({"data": {"key": "new"}}));
     world.settle(600_000);
@@ -199,16 +204,7 @@ fn another_cluster_is_no_evidence() {
     born(&mut world, "configmaps", "a", json!({"data": {"key": "1"}}));
     world.settle(1000);
     world.cluster.restore(before);
-    for restart in [false, true] {
-        if restart {
-            world.start();
-        }
-        world.relist();
-        world.settle(600_000);
-        assert!(mirror(&world).is_some());
-        let told = world.engine.summary().mirror_problem.unwrap();
-        assert!(told.contains("gone back"), "{told}");
-    }
+    stays(&mut world, "gone back");
 }
 
 /// Another object of the same name is another object.

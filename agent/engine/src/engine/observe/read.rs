@@ -7,7 +7,6 @@ use contract::{
 use serde_json::Value;
 
 use super::{bytes, mark, number, revision, text};
-use crate::definitions;
 use crate::digest::Hasher;
 use crate::engine::Engine;
 use crate::engine::entry::{Down, Flags, State, TypeId, Up};
@@ -124,7 +123,7 @@ impl Engine {
             view: fields::view(object, without),
             good: known.and_then(|known| known.good),
             deleting,
-            established: definitions::is_established(object),
+            established: false,
             finalizers: finalizers.map(Into::into).collect(),
             status: status.map(bytes),
             replicas: replicas.filter(|_| fields::others_own(object, &REPLICAS)),

@@ -3,11 +3,12 @@
 use contract::{DOWNSTREAM, UPSYNCER};
 use serde_json::{Value, json};
 
-use super::{FRESH, Locator, Mirror, Source, There};
+use super::{Locator, Mirror, Source, There};
 use crate::brake::Turn;
 use crate::digest::Digest;
 use crate::engine::answers::{Ask, Subject};
 use crate::engine::entry::Place;
+use crate::engine::remove::FRESH;
 use crate::engine::requests::{add_label, applied, deletion};
 use crate::engine::{Engine, millis, side};
 use crate::status::{Generations, difference, translate};
@@ -24,13 +25,8 @@ impl Engine {
     /// The next request for a mirror.
     pub(in crate::engine) fn plan_mirror(&mut self, now: Now) -> Option<Action> {
         let clock = millis(now.clock);
-        while let Some((at, place)) =
-            self.mirrors.later.first().cloned().filter(|(at, _)| *at <= clock)
-        {
-            self.mirrors.later.remove(&(at, place.clone()));
-            self.mirrors.ready.insert(place);
-        }
-        while let Some(place) = self.mirrors.ready.pop_first() {
+        self.mirrors.agenda.advance(clock);
+        while let Some(place) = self.mirrors.agenda.pop() {
             if let Some((ask, request)) = self.mirror_step(&place, clock) {
                 if let Some(mirror) = self.mirrors.all.get_mut(&place) {
                     mirror.in_flight = true;
@@ -43,7 +39,7 @@ impl Engine {
     }
 
     fn mirror_later(&mut self, place: &Place, at: u64) {
-        self.mirrors.later.insert((at, place.clone()));
+        self.mirrors.agenda.at(at, place.clone());
     }
 
     fn mirror_step(&mut self, place: &Place, clock: u64) -> Option<Step> {
@@ -268,39 +264,16 @@ impl Engine {
     fn mirror_request(&self, place: &Place, method: Method) -> Option<Request> {
         let synced = self.synced(place.kind)?;
         let key = self.mirrors.all.get(place)?.key.as_ref()?;
-        Some(Request {
-            side: Side::Upstream,
-            cluster: Some(key.cluster.clone()),
-            method,
-            resource: synced.resource.clone(),
-            version: synced.version.clone(),
-            namespace: key.namespace.clone(),
-            name: key.name.clone(),
-            subresource: "",
-            query: Vec::new(),
-            content_type: "",
-            accept: JSON,
-            body: Vec::new(),
-        })
+        Some(Self::at_hub(key, synced, method))
     }
 
     /// A list of the one object: it tells how new the cluster is that answers.
     fn find_source(&self, place: &Place) -> Option<Request> {
         let synced = self.synced(place.kind)?;
-        Some(Request {
-            side: Side::Downstream,
-            cluster: None,
-            method: Method::Get,
-            resource: synced.resource.clone(),
-            version: synced.version.clone(),
-            namespace: place.namespace.clone(),
-            name: "".into(),
-            subresource: "",
-            query: vec![("fieldSelector", format!("metadata.name={}", place.name))],
-            content_type: "",
-            accept: JSON,
-            body: Vec::new(),
-        })
+        let mut request = Self::at_place(place, synced, Method::Get);
+        request.query.push(("fieldSelector", format!("metadata.name={}", place.name)));
+        request.name = "".into();
+        Some(request)
     }
 }
 

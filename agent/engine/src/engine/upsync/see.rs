@@ -83,7 +83,7 @@ impl Engine {
         let mut missing = Vec::new();
         for (place, mirror) in &self.mirrors.all {
             if place.kind == kind {
-                self.mirrors.ready.insert(place.clone());
+                self.mirrors.agenda.touch(place.clone());
                 if mirror.seen[which] != list {
                     missing.push(place.clone());
                 }
