@@ -2,21 +2,16 @@
 //! files that their agents are started with.
 
 use std::path::Path;
-use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use client::{Ask, JSON};
+use anyhow::{Context, Result};
+use client::JSON;
 use http::Method;
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 use crate::side::{Side, TARGETS, THINGS};
 
 /// Where the agents' own objects are in their physical clusters.
 const NAMESPACE: &str = "kcp-agent";
-
-/// How long all may take to be ready.
-const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The name of a SyncTarget.
 pub(crate) fn target(number: usize) -> String {
@@ -95,22 +90,7 @@ async fn make_token(upstream: &Side, number: usize, uid: &str) -> Result<String>
 
 /// Waits until so many SyncTargets are ready.
 pub(crate) async fn until_ready(upstream: &Side, agents: usize) -> Result<()> {
-    let path = format!("{}{TARGETS}", upstream.base);
-    let begun = Instant::now();
-    loop {
-        let told = upstream.link.ask(Ask::get(&path)).await?;
-        let list: Value = serde_json::from_slice(&told.body)?;
-        let ready =
-            list["items"].as_array().into_iter().flatten().filter(|target| is_ready(target));
-        let ready = ready.count();
-        if ready >= agents {
-            return Ok(());
-        }
-        if begun.elapsed() > PATIENCE {
-            bail!("{ready} of {agents} SyncTargets are ready");
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    upstream.until(TARGETS, agents, "SyncTargets are ready", is_ready).await
 }
 
 fn is_ready(target: &Value) -> bool {

@@ -12,11 +12,8 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::side::{Side, THINGS};
+use crate::side::{PATIENCE, Side, THINGS};
 use crate::{Load, fleet};
-
-/// How long everything may take to get through.
-const PATIENCE: Duration = Duration::from_secs(600);
 
 /// How long it took until each change was seen, sorted.
 pub(crate) struct Latencies(pub(crate) Vec<Duration>);
@@ -48,20 +45,7 @@ pub(crate) async fn create(side: &Side, load: Load) -> Result<()> {
 
 /// Waits until so many objects are there.
 pub(crate) async fn until_all(side: &Side, objects: usize) -> Result<()> {
-    let path = format!("{}{THINGS}", side.base);
-    let begun = Instant::now();
-    loop {
-        let told = side.link.ask(Ask::get(&path)).await?;
-        let list: Value = serde_json::from_slice(&told.body)?;
-        let there = list["items"].as_array().map_or(0, Vec::len);
-        if there >= objects {
-            return Ok(());
-        }
-        if begun.elapsed() > PATIENCE {
-            bail!("{there} of {objects} objects are there");
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    side.until(THINGS, objects, "objects are there", |_| true).await
 }
 
 /// Changes a field of objects on one side at a steady rate, and measures from when each change is
@@ -144,20 +128,8 @@ pub(crate) async fn saturate(from: &Side, to: &Side, load: Load) -> Result<()> {
             from.send(Method::PATCH, &path, MERGE, body).await.map(drop)
         })
         .await?;
-        let path = format!("{}{THINGS}", to.base);
-        let begun = Instant::now();
-        loop {
-            let told = to.link.ask(Ask::get(&path)).await?;
-            let list: Value = serde_json::from_slice(&told.body)?;
-            let items = list["items"].as_array().context("a list")?;
-            if items.iter().all(|item| item["spec"]["n"].as_u64() == u64::try_from(n).ok()) {
-                break;
-            }
-            if begun.elapsed() > PATIENCE {
-                bail!("not all changes are there");
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+        let is_new = |item: &Value| item["spec"]["n"].as_u64() == u64::try_from(n).ok();
+        to.until(THINGS, load.objects, "changes are there", is_new).await?;
     }
     Ok(())
 }

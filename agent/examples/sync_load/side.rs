@@ -8,6 +8,10 @@ use client::{Ask, JSON, Link, Settings};
 use http::Method;
 use machinery::kubeconfig::Access;
 use serde_json::{Value, json};
+use tokio::time::Instant;
+
+/// How long everything may take to get through.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The objects that are synced.
 pub(crate) const THINGS: &str = "/apis/bench.io/v1/namespaces/default/things";
@@ -91,6 +95,29 @@ impl Side {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         anyhow::bail!("{path} is not served")
+    }
+
+    /// Waits until so many objects of a collection are as wanted.
+    pub(crate) async fn until(
+        &self,
+        collection: &str,
+        count: usize,
+        what: &str,
+        wanted: impl Fn(&Value) -> bool,
+    ) -> Result<()> {
+        let path = format!("{}{collection}", self.base);
+        let begun = Instant::now();
+        loop {
+            let told = self.link.ask(Ask::get(&path)).await?;
+            let list: Value = serde_json::from_slice(&told.body)?;
+            let there = list["items"].as_array().into_iter().flatten();
+            let there = there.filter(|item| wanted(item)).count();
+            if there >= count {
+                return Ok(());
+            }
+            ensure!(begun.elapsed() <= PATIENCE, "{there} of {count} {what}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
     }
 
     /// A request with success.
