@@ -5,28 +5,23 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::sync::OnceLock;
 
 use anyhow::{Context, Result, bail, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use crate::cargo::{self, Profile};
+use crate::cargo::Program;
 use crate::kubeconfig::Access;
 use crate::kubectl::Kubectl;
 use crate::ports;
 use crate::process::Process;
 use crate::run::Run;
 
-/// The agent's program and its package.
-pub const PROGRAM: &str = "kcp-agent";
-const PACKAGE: &str = "agent";
-
-/// Names a program to test instead of the one that cargo builds.
-const PROGRAM_VARIABLE: &str = "KCP_AGENT";
+/// The agent's program.
+pub static PROGRAM: Program = Program::new("agent", "kcp-agent", "KCP_AGENT");
 
 /// What the operator installs, by name.
 const DEPLOYMENT: &str = "kcp-agent";
@@ -182,28 +177,10 @@ fn series_at(port: u16, prefix: &str) -> Result<BTreeMap<String, f64>> {
 }
 
 fn spawn(run: &Run, name: &str, namespace: &str, arguments: &[String]) -> Result<Process> {
-    let mut command = Command::new(program_to_test()?);
+    let mut command = Command::new(PROGRAM.to_test()?);
     command.args(arguments);
     if !namespace.is_empty() {
         command.env("POD_NAME", name).env("POD_NAMESPACE", namespace);
     }
     Process::spawn(run, name, command)
-}
-
-/// The agent's program: the one that `KCP_AGENT` names, else as cargo builds it.
-///
-/// # Errors
-/// When it does not build.
-pub fn program(profile: Profile) -> Result<PathBuf> {
-    match std::env::var_os(PROGRAM_VARIABLE) {
-        Some(program) => Ok(PathBuf::from(program)),
-        None => cargo::build(PACKAGE, PROGRAM, profile),
-    }
-}
-
-/// The program that tests start, looked for once.
-fn program_to_test() -> Result<PathBuf> {
-    static PROGRAM: OnceLock<std::result::Result<PathBuf, String>> = OnceLock::new();
-    let program = PROGRAM.get_or_init(|| program(Profile::Dev).map_err(|e| format!("{e:#}")));
-    program.clone().map_err(anyhow::Error::msg)
 }

@@ -5,12 +5,14 @@
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::thread;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use parking_lot::{Condvar, Mutex};
+
+use crate::listener::{Listener, address_of};
 
 /// How many bytes pass at once.
 const PIECE: usize = 16 << 10;
@@ -30,7 +32,7 @@ pub enum Condition {
 /// A port of loopback that leads to a server, as long as it isn't cut. Closes when it is dropped.
 #[derive(Debug)]
 pub struct Cable {
-    address: SocketAddr,
+    listener: Listener,
     shared: Arc<Shared>,
 }
 
@@ -58,29 +60,20 @@ impl Cable {
     /// # Errors
     /// When that is no address, or there is no free port.
     pub fn to(server: &str) -> Result<Self> {
-        let address = server.trim_start_matches("https://");
-        let server = address.parse().with_context(|| format!("{server} is no address"))?;
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("find a free port")?;
-        let address = listener.local_addr()?;
+        let server = address_of(server)?;
         let (state, changed) = (Mutex::default(), Condvar::new());
         let shared = Arc::new(Shared { server, state, changed });
         let told = shared.clone();
-        thread::spawn(move || {
-            for client in listener.incoming() {
-                if told.state.lock().ended {
-                    break;
-                }
-                let Ok(client) = client else { continue };
-                let shared = told.clone();
-                thread::spawn(move || shared.connect(client));
-            }
-        });
-        Ok(Self { address, shared })
+        let listener = Listener::start(move |client| {
+            let shared = told.clone();
+            thread::spawn(move || shared.connect(client));
+        })?;
+        Ok(Self { listener, shared })
     }
 
     /// Its address, `https://ADDRESS:PORT`.
     pub fn url(&self) -> String {
-        format!("https://{}", self.address)
+        self.listener.url()
     }
 
     /// Cuts or mends it.
@@ -100,9 +93,6 @@ impl Drop for Cable {
         state.ended = true;
         state.close_all();
         self.shared.changed.notify_all();
-        drop(state);
-        // Wakes the one that accepts.
-        TcpStream::connect(self.address).ok();
     }
 }
 
@@ -184,6 +174,7 @@ fn both(ends: &[TcpStream; 2]) -> std::io::Result<[TcpStream; 2]> {
 #[cfg(test)]
 mod tests {
     use std::io::ErrorKind;
+    use std::net::{Ipv4Addr, TcpListener};
     use std::time::Duration;
 
     use super::*;
@@ -204,7 +195,7 @@ mod tests {
     }
 
     fn connect(cable: &Cable) -> TcpStream {
-        let stream = TcpStream::connect(cable.address).unwrap();
+        let stream = TcpStream::connect(address_of(&cable.url()).unwrap()).unwrap();
         stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
         stream
     }

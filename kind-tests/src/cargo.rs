@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -13,6 +14,45 @@ pub enum Profile {
     Dev,
     /// As users run it.
     Release,
+}
+
+/// A program of the workspace that the harness starts.
+#[derive(Debug)]
+pub struct Program {
+    package: &'static str,
+    binary: &'static str,
+    /// The variable of the environment that names one to test instead of the one that cargo builds.
+    variable: &'static str,
+    to_test: OnceLock<std::result::Result<PathBuf, String>>,
+}
+
+// === impl Program ===
+
+impl Program {
+    pub(crate) const fn new(
+        package: &'static str,
+        binary: &'static str,
+        variable: &'static str,
+    ) -> Self {
+        Self { package, binary, variable, to_test: OnceLock::new() }
+    }
+
+    /// The file that its variable names, else as cargo builds it.
+    ///
+    /// # Errors
+    /// When it does not build.
+    pub fn path(&self, profile: Profile) -> Result<PathBuf> {
+        match std::env::var_os(self.variable) {
+            Some(program) => Ok(PathBuf::from(program)),
+            None => build(self.package, self.binary, profile),
+        }
+    }
+
+    /// The one that tests start, looked for once.
+    pub(crate) fn to_test(&self) -> Result<PathBuf> {
+        let found = || self.path(Profile::Dev).map_err(|error| format!("{error:#}"));
+        self.to_test.get_or_init(found).clone().map_err(anyhow::Error::msg)
+    }
 }
 
 /// The folder with the workspace's `Cargo.toml`.

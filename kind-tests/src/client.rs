@@ -228,6 +228,18 @@ impl Session<'_> {
         }
         Ok(response)
     }
+
+    /// Sends an object as JSON, or nothing, and reads one: the status, and what came back.
+    ///
+    /// # Errors
+    /// As [`Self::ask`], and when the answer is no JSON.
+    pub fn json(&mut self, method: &str, path: &str, body: Option<&Value>) -> Result<(u16, Value)> {
+        let headers = [("Content-Type".to_owned(), "application/json".to_owned())];
+        let body = body.map(serde_json::to_vec).transpose()?;
+        let body = body.as_deref();
+        let answer = self.ask(&Request { method, path, headers: &headers, body, lines: None })?;
+        Ok((answer.status, serde_json::from_slice(&answer.body).context("an answer in JSON")?))
+    }
 }
 
 /// TLS towards the server that `access` vouches for, without an identity yet.

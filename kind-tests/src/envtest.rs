@@ -95,7 +95,7 @@ impl Assets {
         command
             .env("KUBEBUILDER_ASSETS", &self.folder)
             .env("KUBEBUILDER_CONTROLPLANE_START_TIMEOUT", "60s")
-            .env("KCP_APISERVER", hub::program(Profile::Dev)?)
+            .env("KCP_APISERVER", hub::PROGRAM.path(Profile::Dev)?)
             .env("KCP_TEMPLATE", &self.template)
             // Where the servers' folders are.
             .env("TMPDIR", self.run.subfolder(&format!("{name}-servers"))?);

@@ -59,8 +59,8 @@ impl Programs {
     /// When one does not build.
     pub fn build(profile: Profile) -> Result<Self> {
         Ok(Self {
-            apiserver: hub::program(profile)?,
-            operator: operator::program(profile)?,
+            apiserver: hub::PROGRAM.path(profile)?,
+            operator: operator::PROGRAM.path(profile)?,
             agent: cargo::build_static("agent", "kcp-agent", profile)?,
             sample: cargo::build_static("sample", "sample", profile)?,
         })

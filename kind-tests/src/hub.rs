@@ -3,12 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::cargo::{self, Profile};
+use crate::cargo::Program;
 use crate::clock::Stopwatch;
 use crate::etcd::Etcd;
 use crate::eventually::{PATIENCE, within};
@@ -17,12 +16,8 @@ use crate::kubeconfig::Access;
 use crate::process::{Memory, Process};
 use crate::run::Run;
 
-/// The server's program and its package.
-pub const PROGRAM: &str = "kcp-apiserver";
-const PACKAGE: &str = "apiserver";
-
-/// Names a program to test instead of the one that cargo builds.
-const PROGRAM_VARIABLE: &str = "KCP_APISERVER";
+/// The server's program.
+pub static PROGRAM: Program = Program::new("apiserver", "kcp-apiserver", "KCP_APISERVER");
 
 /// The file that the server writes into its root directory.
 const KUBECONFIG: &str = "admin.kubeconfig";
@@ -72,7 +67,7 @@ impl Hub {
     /// # Errors
     /// When it does not build, start, or become ready.
     pub fn start(run: &Run, name: &str) -> Result<Self> {
-        Self::with(run, name, Options::new(program_to_test()?))
+        Self::with(run, name, Options::new(PROGRAM.to_test()?))
     }
 
     /// Starts a server over an etcd, with the keys of another one over the same, if there is one.
@@ -84,7 +79,7 @@ impl Hub {
         if let Some(other) = other {
             copy_keys(&other.root, &root)?;
         }
-        let mut options = Options { root: Some(root), ..Options::new(program_to_test()?) };
+        let mut options = Options { root: Some(root), ..Options::new(PROGRAM.to_test()?) };
         options.arguments.push(format!("--etcd-servers={}", etcd.urls().join(",")));
         if let Some(files) = etcd.certificates() {
             options.arguments.extend([
@@ -265,32 +260,6 @@ fn copy_keys(from: &Path, to: &Path) -> Result<()> {
         fs::copy(from.join(file), to.join(file)).with_context(|| format!("copy {file}"))?;
     }
     Ok(())
-}
-
-/// The server's program: the one that `KCP_APISERVER` names, else as cargo builds it.
-///
-/// # Errors
-/// When it does not build.
-pub fn program(profile: Profile) -> Result<PathBuf> {
-    match std::env::var_os(PROGRAM_VARIABLE) {
-        Some(program) => Ok(PathBuf::from(program)),
-        None => build(profile),
-    }
-}
-
-/// Builds the server.
-///
-/// # Errors
-/// When it does not build.
-pub fn build(profile: Profile) -> Result<PathBuf> {
-    cargo::build(PACKAGE, PROGRAM, profile)
-}
-
-/// The program that tests start, looked for once.
-fn program_to_test() -> Result<PathBuf> {
-    static PROGRAM: OnceLock<std::result::Result<PathBuf, String>> = OnceLock::new();
-    let program = PROGRAM.get_or_init(|| program(Profile::Dev).map_err(|e| format!("{e:#}")));
-    program.clone().map_err(anyhow::Error::msg)
 }
 
 fn launch(

@@ -14,7 +14,7 @@ use crate::hub::{self, Hub};
 /// # Errors
 /// When it fails.
 pub fn import_types(hub: &Hub, from: &Path, cluster: &str, arguments: &[&str]) -> Result<String> {
-    let output = Command::new(hub::program(Profile::Dev)?)
+    let output = Command::new(hub::PROGRAM.path(Profile::Dev)?)
         .args(["import-types", "--cluster", cluster, "--from"])
         .arg(from)
         .arg("--root-directory")

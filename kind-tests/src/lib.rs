@@ -30,6 +30,7 @@ pub mod image;
 pub mod imported;
 pub mod kubeconfig;
 pub mod kubectl;
+mod listener;
 pub mod namespace;
 pub mod operator;
 pub mod ports;

@@ -2,21 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
 use anyhow::{Result, bail};
 
-use crate::cargo::{self, Profile};
+use crate::cargo::Program;
 use crate::hub::Hub;
 use crate::process::Process;
 use crate::run::Run;
 
-/// The operator's program and its package.
-pub const PROGRAM: &str = "kcp-operator";
-const PACKAGE: &str = "operator";
-
-/// Names a program to test instead of the one that cargo builds.
-const PROGRAM_VARIABLE: &str = "KCP_OPERATOR";
+/// The operator's program.
+pub static PROGRAM: Program = Program::new("operator", "kcp-operator", "KCP_OPERATOR");
 
 /// The file that the API server writes for it.
 const KUBECONFIG: &str = "operator.kubeconfig";
@@ -50,7 +45,7 @@ impl Operator {
     pub fn by(run: &Run, name: &str, kubeconfig: &Path, arguments: &[&str]) -> Result<Self> {
         let loopback = ["--allow-outbound=127.0.0.0/8"];
         let arguments = [&loopback[..], arguments].concat();
-        Self::of(&program_to_test()?, run, name, kubeconfig, &arguments)
+        Self::of(&PROGRAM.to_test()?, run, name, kubeconfig, &arguments)
     }
 
     /// Starts an operator by its program.
@@ -109,22 +104,4 @@ fn spawn(program: &Path, run: &Run, name: &str, arguments: &[String]) -> Result<
     let mut command = Command::new(program);
     command.args(arguments);
     Process::spawn(run, name, command)
-}
-
-/// The operator's program: the one that `KCP_OPERATOR` names, else as cargo builds it.
-///
-/// # Errors
-/// When it does not build.
-pub fn program(profile: Profile) -> Result<PathBuf> {
-    match std::env::var_os(PROGRAM_VARIABLE) {
-        Some(program) => Ok(PathBuf::from(program)),
-        None => cargo::build(PACKAGE, PROGRAM, profile),
-    }
-}
-
-/// The program that tests start, looked for once.
-fn program_to_test() -> Result<PathBuf> {
-    static PROGRAM: OnceLock<std::result::Result<PathBuf, String>> = OnceLock::new();
-    let program = PROGRAM.get_or_init(|| program(Profile::Dev).map_err(|e| format!("{e:#}")));
-    program.clone().map_err(anyhow::Error::msg)
 }

@@ -1,17 +1,19 @@
 //! A mutating webhook of a cluster: an HTTPS server that answers reviews with JSON patches.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use rustls_pki_types::PrivateKeyDer;
 use serde_json::{Value, json};
+
+use crate::listener::Listener;
 
 /// The largest review that is read.
 const LARGEST: u64 = 4 << 20;
@@ -22,10 +24,9 @@ pub type Answer = dyn Fn(&Value) -> Vec<Value> + Send + Sync;
 /// A running webhook on loopback. Ends when it is dropped.
 #[derive(Debug)]
 pub struct Webhook {
-    address: SocketAddr,
+    listener: Listener,
     authority: String,
     asked: Arc<AtomicUsize>,
-    ended: Arc<AtomicBool>,
 }
 
 // === impl Webhook ===
@@ -46,24 +47,14 @@ impl Webhook {
             .with_no_client_auth()
             .with_single_cert(vec![made.cert.der().clone()], key)?;
         let (config, answer) = (Arc::new(config), Arc::new(answer));
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("find a free port")?;
-        let address = listener.local_addr()?;
         let asked = Arc::<AtomicUsize>::default();
-        let ended = Arc::<AtomicBool>::default();
-        let (counter, told) = (asked.clone(), ended.clone());
-        thread::spawn(move || {
-            for client in listener.incoming() {
-                if told.load(Ordering::Acquire) {
-                    break;
-                }
-                let Ok(client) = client else { continue };
-                let (config, answer) = (config.clone(), answer.clone());
-                let counter = counter.clone();
-                // A connection that breaks is the caller's to notice.
-                thread::spawn(move || serve(client, config, &*answer, &counter).ok());
-            }
-        });
-        Ok(Self { address, authority, asked, ended })
+        let counter = asked.clone();
+        let listener = Listener::start(move |client| {
+            let (config, answer, counter) = (config.clone(), answer.clone(), counter.clone());
+            // A connection that breaks is the caller's to notice.
+            thread::spawn(move || serve(client, config, &*answer, &counter).ok());
+        })?;
+        Ok(Self { listener, authority, asked })
     }
 
     /// Its configuration, for objects of these rules (as in `webhooks[].rules`).
@@ -75,7 +66,7 @@ impl Webhook {
             "webhooks": [{
                 "name": format!("{name}.example.com"),
                 "clientConfig": {
-                    "url": format!("https://{}/", self.address), "caBundle": self.authority,
+                    "url": format!("{}/", self.listener.url()), "caBundle": self.authority,
                 },
                 "rules": rules,
                 "failurePolicy": "Fail",
@@ -88,14 +79,6 @@ impl Webhook {
     /// How many reviews it has answered.
     pub fn asked(&self) -> usize {
         self.asked.load(Ordering::Acquire)
-    }
-}
-
-impl Drop for Webhook {
-    fn drop(&mut self) {
-        self.ended.store(true, Ordering::Release);
-        // Wakes the one that accepts.
-        TcpStream::connect(self.address).ok();
     }
 }
 

@@ -5,13 +5,10 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use kind_tests::control_plane::{ControlPlane, Options};
-use kind_tests::scenario::Need;
 use kind_tests::{Hub, Kubectl, Operator, Run, Tool, eventually, scenario};
 
+use crate::site::{NEEDS, condition};
 use crate::support::{check_contains, json};
-
-const NEEDS: [Need; 3] =
-    [Need::Tool(Tool::Etcd), Need::Tool(Tool::KubeApiserver), Need::Tool(Tool::Kubectl)];
 
 /// The flags of an operator whose agents would run on this machine.
 const FLAGS: [&str; 3] = ["--allow-local-hub", "--check-interval=2s", "--drain-timeout=5s"];
@@ -64,9 +61,7 @@ impl Sides {
     fn says(&self, name: &str, kind: &str, reason: &str) -> Result<String> {
         eventually(&format!("{name} to say {kind} {reason}"), || {
             let found = json(&self.hub.ok(&["get", "synctarget", name, "--output=json"])?)?;
-            let conditions = found["status"]["conditions"].as_array().context("no conditions")?;
-            let condition = conditions.iter().find(|one| one["type"] == kind);
-            let condition = condition.with_context(|| format!("no {kind} in {conditions:?}"))?;
+            let condition = condition(&found, kind)?;
             ensure!(condition["reason"] == reason, "{condition}");
             Ok(condition["message"].as_str().unwrap_or_default().to_owned())
         })

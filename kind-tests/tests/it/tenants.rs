@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
-use kind_tests::client::{Client, Request, Session};
+use kind_tests::client::{Client, Session};
 use kind_tests::control_plane::Options;
-use kind_tests::scenario::Need;
 use kind_tests::{Agent, ControlPlane, Hub, Kubectl, Operator, Tool, eventually, scenario};
 use serde_json::{Value, json};
 
+use crate::site::{NEEDS, installed};
 use crate::support::json as parse;
 
 /// Logical clusters whose objects run there.
@@ -24,9 +24,7 @@ const ALLOWANCE: u64 = 1 << 20;
 
 #[test]
 fn a_hundred_logical_clusters_share_a_physical_cluster() {
-    let needs =
-        [Need::Tool(Tool::Etcd), Need::Tool(Tool::KubeApiserver), Need::Tool(Tool::Kubectl)];
-    scenario("tenants", &needs, |run| {
+    scenario("tenants", &NEEDS, |run| {
         let plane = ControlPlane::start(run, "east", Options::default())?;
         let mut hub = Hub::start(run, "hub")?;
         let mut operator = Operator::start(run, "operator", &hub, &["--allow-local-hub"])?;
@@ -46,10 +44,8 @@ fn a_hundred_logical_clusters_share_a_physical_cluster() {
         });
         infra.ok_with_input(&["create", "--filename=-"], &target.to_string())?;
         infra.ok(&["wait", "synctarget/east", "--for=condition=Installed", "--timeout=60s"])?;
-        let managed = "--selector=app.kubernetes.io/managed-by=kcp-operator";
-        let namespace = real.ok(&["get", "namespaces", managed, "--output=name"])?;
-        let namespace = namespace.trim().strip_prefix("namespace/").context("one namespace")?;
-        let mut agent = Agent::start(run, "agent", &real, plane.kubeconfig(), namespace)?;
+        let namespace = installed(&real, "east")?;
+        let mut agent = Agent::start(run, "agent", &real, plane.kubeconfig(), &namespace)?;
         infra.ok(&["wait", "synctarget/east", "--for=condition=Ready", "--timeout=60s"])?;
 
         // A namesake in each.
@@ -157,11 +153,7 @@ fn map(name: &str, team: &str, target: Option<&str>) -> Value {
 
 fn post(session: &mut Session<'_>, cluster: &str, object: &Value) -> Result<()> {
     let path = format!("/clusters/{cluster}/api/v1/namespaces/default/configmaps");
-    let headers = [("Content-Type".to_owned(), "application/json".to_owned())];
-    let body = serde_json::to_vec(object)?;
-    let request =
-        Request { method: "POST", path: &path, headers: &headers, body: Some(&body), lines: None };
-    let answer = session.ask(&request)?;
-    ensure!(answer.status == 201, "{path}: {}", String::from_utf8_lossy(&answer.body));
+    let (status, answer) = session.json("POST", &path, Some(object))?;
+    ensure!(status == 201, "{path}: {answer}");
     Ok(())
 }

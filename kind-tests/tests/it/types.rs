@@ -12,7 +12,6 @@ use anyhow::{Context, Result, ensure};
 use client::Link;
 use kind_tests::clock::Stopwatch;
 use kind_tests::control_plane::Options;
-use kind_tests::scenario::Need;
 use kind_tests::{ControlPlane, Hub, Kubectl, Operator, Run, Tool, eventually, scenario};
 use runtime::Tasks;
 use serde_json::{Value, json};
@@ -20,10 +19,8 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tracing::info_span;
 
+use crate::site::NEEDS;
 use crate::support::{check_contains, json as parse};
-
-const NEEDS: [Need; 3] =
-    [Need::Tool(Tool::Etcd), Need::Tool(Tool::KubeApiserver), Need::Tool(Tool::Kubectl)];
 
 /// How often the types of a cluster are looked at here; what a poll takes is less.
 const POLL: Duration = Duration::from_secs(5);

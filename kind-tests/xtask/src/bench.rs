@@ -41,7 +41,7 @@ const IDLE: f64 = 0.2;
 pub(crate) fn compare(objects: u32, workers: u32) -> Result<()> {
     setup::install_packages()?;
     setup::build(&[Tool::Etcd, Tool::KubeApiserver, Tool::Loadgen])?;
-    let program = step("build the server", || hub::program(cargo::Profile::Release))?;
+    let program = step("build the server", || hub::PROGRAM.path(cargo::Profile::Release))?;
     let run = Run::open("bench")?;
     let load = Load { objects, workers };
 
@@ -66,7 +66,7 @@ pub(crate) fn compare(objects: u32, workers: u32) -> Result<()> {
 pub(crate) fn scale(clusters: u32, workers: u32) -> Result<()> {
     setup::install_packages()?;
     setup::build(&[Tool::Loadgen])?;
-    let program = step("build the server", || hub::program(cargo::Profile::Release))?;
+    let program = step("build the server", || hub::PROGRAM.path(cargo::Profile::Release))?;
     let run = Run::open("bench-scale")?;
     let mut hub = Hub::with(&run, "hub", hub::Options::new(program))?;
     let before = hub.memory()?;

@@ -23,7 +23,7 @@ const FLOOR: f64 = 1.0;
 pub(crate) fn abuse(tenants: usize, seconds: u64, workers: u32) -> Result<()> {
     setup::install_packages()?;
     setup::build(&[Tool::Loadgen])?;
-    let program = step("build the server", || hub::program(cargo::Profile::Release))?;
+    let program = step("build the server", || hub::PROGRAM.path(cargo::Profile::Release))?;
     let run = Run::open("bench-abuse")?;
     let tokens = run.subfolder("tokens")?.join("tokens.csv");
     std::fs::write(&tokens, "token-of-quiet,quiet,1\ntoken-of-abuser,abuser,2\n")?;

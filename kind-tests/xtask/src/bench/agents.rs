@@ -26,9 +26,9 @@ const IDLE: Duration = Duration::from_secs(60);
 /// logical cluster of it.
 pub(crate) fn agents(agents: usize, load: Load) -> Result<()> {
     setup::install_packages()?;
-    let program = step("build the server", || hub::program(cargo::Profile::Release))?;
-    let operator = step("build the operator", || operator::program(cargo::Profile::Release))?;
-    let agent = step("build the agent", || agent::program(cargo::Profile::Release))?;
+    let program = step("build the server", || hub::PROGRAM.path(cargo::Profile::Release))?;
+    let operator = step("build the operator", || operator::PROGRAM.path(cargo::Profile::Release))?;
+    let agent = step("build the agent", || agent::PROGRAM.path(cargo::Profile::Release))?;
     let load_program = step("build the load", || {
         cargo::build_example("agent", "sync_load", cargo::Profile::Release)
     })?;

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use kind_tests::client::{Client, Request, Session};
+use kind_tests::client::{Client, Session};
 use kind_tests::clock::Stopwatch;
 use kind_tests::hub::{self, Hub};
 use kind_tests::progress::say;
@@ -44,7 +44,7 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 /// and deletes them all while a tenant works.
 pub(crate) fn garbage(clusters: usize, objects: usize, workers: u32) -> Result<()> {
     setup::install_packages()?;
-    let program = step("build the server", || hub::program(cargo::Profile::Release))?;
+    let program = step("build the server", || hub::PROGRAM.path(cargo::Profile::Release))?;
     let run = Run::open("bench-gc")?;
     let mut hub = Hub::with(&run, "hub", hub::Options::new(program))?;
     let client = Client::new(&hub.kubeconfig(), "")?;
@@ -133,7 +133,7 @@ fn delete_all(client: &Client, clusters: usize, workers: u32) -> Result<()> {
         || client.session(),
         |session, cluster| {
             let path = format!("{CLUSTERS}/c{cluster}");
-            let status = ask(session, "DELETE", &path, None)?.0;
+            let status = session.json("DELETE", &path, None)?.0;
             ensure!(status == 200, "{path}: {status}");
             Ok(())
         },
@@ -141,7 +141,7 @@ fn delete_all(client: &Client, clusters: usize, workers: u32) -> Result<()> {
     say("all are marked");
     let mut session = client.session();
     eventually::within(PATIENCE, "all logical clusters have gone", || {
-        let (status, list) = ask(&mut session, "GET", CLUSTERS, None)?;
+        let (status, list) = session.json("GET", CLUSTERS, None)?;
         ensure!(status == 200, "{status}: {list}");
         let items = list["items"].as_array().context("a list")?;
         let left = items.iter().filter_map(|item| item["metadata"]["name"].as_str());
@@ -172,8 +172,8 @@ fn at_work(
             let watch = Stopwatch::start();
             // Reads and writes in turn.
             let (status, answer) = match turn % 2 {
-                0 => ask(&mut session, "PUT", &path, Some(&body))?,
-                _ => ask(&mut session, "GET", &path, None)?,
+                0 => session.json("PUT", &path, Some(&body))?,
+                _ => session.json("GET", &path, None)?,
             };
             taken.push(watch.elapsed());
             ensure!(status == 200, "{path}: {status}: {answer}");
@@ -195,21 +195,7 @@ fn quantile(taken: &[Duration], share: f64) -> Duration {
 }
 
 fn post(session: &mut Session<'_>, path: &str, body: &Value) -> Result<Value> {
-    let (status, answer) = ask(session, "POST", path, Some(body))?;
+    let (status, answer) = session.json("POST", path, Some(body))?;
     ensure!(status == 201, "{path}: {status}: {answer}");
     Ok(answer)
-}
-
-fn ask(
-    session: &mut Session<'_>,
-    method: &str,
-    path: &str,
-    body: Option<&Value>,
-) -> Result<(u16, Value)> {
-    let headers = [("Content-Type".to_owned(), "application/json".to_owned())];
-    let body = body.map(serde_json::to_vec).transpose()?;
-    let body = body.as_deref();
-    let request = Request { method, path, headers: &headers, body, lines: None };
-    let answer = session.ask(&request)?;
-    Ok((answer.status, serde_json::from_slice(&answer.body).context("an answer in JSON")?))
 }

@@ -64,8 +64,8 @@ pub(crate) fn sync(physical: Physical, load: Load) -> Result<()> {
     if physical == Physical::Kubernetes {
         setup::build(&[Tool::Etcd, Tool::KubeApiserver])?;
     }
-    let program = step("build the server", || hub::program(cargo::Profile::Release))?;
-    let agent = step("build the agent", || agent::program(cargo::Profile::Release))?;
+    let program = step("build the server", || hub::PROGRAM.path(cargo::Profile::Release))?;
+    let agent = step("build the agent", || agent::PROGRAM.path(cargo::Profile::Release))?;
     let load_program = step("build the load", || {
         cargo::build_example("agent", "sync_load", cargo::Profile::Release)
     })?;

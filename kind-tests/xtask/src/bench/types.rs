@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// Makes `definitions` CRDs in each of `clusters` logical clusters and prints what they cost.
 pub(crate) fn types(definitions: usize, clusters: usize, workers: u32) -> Result<()> {
     setup::install_packages()?;
-    let program = step("build the server", || hub::program(cargo::Profile::Release))?;
+    let program = step("build the server", || hub::PROGRAM.path(cargo::Profile::Release))?;
     let run = Run::open("bench-types")?;
     let mut hub = Hub::with(&run, "hub", hub::Options::new(program))?;
     let client = Client::new(&hub.kubeconfig(), "")?;
