@@ -1,10 +1,11 @@
 //! Who may say where objects run: labels and finalizers of SyncTargets.
 //!
 //! Setting, changing or removing the intent label needs the verb `use` on the SyncTarget, a state
-//! label or finalizer, or what a SyncTarget says of deletes that need no approval, the verb `sync`. Both are asked in the object's own logical cluster, for the
-//! SyncTarget's name there, or the global name of one elsewhere: which logical clusters a SyncTarget
-//! serves is said by its owners in `spec.allowedClusters`, who may run on it by those of the object.
-//! They are judged on the object that would be stored, after webhooks.
+//! label or finalizer, or what a SyncTarget says of deletes that need no approval, the verb `sync`.
+//! Both are asked in the object's own logical cluster, for the SyncTarget's name there, or the global
+//! name of one elsewhere: which logical clusters a SyncTarget serves is said by its owners in
+//! `spec.allowedClusters`, who may run on it by those of the object. They are judged on the object
+//! that would be stored, after webhooks.
 //!
 //! Whoever lets a SyncTarget serve another logical cluster must be one who could make SyncTargets
 //! there: its agent sees the types there, and writes records and events.
