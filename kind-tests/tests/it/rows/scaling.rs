@@ -1,9 +1,11 @@
 //! Who says how many replicas there are.
 
-use anyhow::{Result, ensure};
-use serde_json::{Value, json};
+use anyhow::{Context, Result, ensure};
+use kind_tests::eventually;
+use serde_json::json;
 
 use super::row::{Row, deployment, is};
+use crate::support::json as parse;
 
 const REPLICAS: &str = "/spec/replicas";
 
@@ -65,11 +67,10 @@ pub(super) fn replicas_without_opt_in(row: &Row<'_>) -> Result<()> {
     let generation = copy["metadata"]["generation"].as_i64().unwrap_or_default();
     ensure!(generation >= 3, "nobody has put it back: {generation}");
     is(&row.object("deployment/web")?, REPLICAS, &json!(2))?;
-    let events = row.up.ok(&["get", "events", "--output=json"])?;
-    let events: Value = serde_json::from_str(&events)?;
-    let told = events["items"]
-        .as_array()
-        .is_some_and(|all| all.iter().any(|event| event["reason"] == "Drifted"));
-    ensure!(told, "{events}");
-    Ok(())
+    eventually("the drift to be told", || {
+        let events = parse(&row.up.ok(&["get", "events", "--output=json"])?)?;
+        let events = events["items"].as_array().context("a list")?;
+        ensure!(events.iter().any(|event| event["reason"] == "Drifted"), "{events:?}");
+        Ok(())
+    })
 }
