@@ -48,6 +48,9 @@ const PERIOD: Duration = Duration::from_secs(2);
 /// How long one request may take: several fit between two renewals that count.
 const PATIENCE: Duration = Duration::from_secs(4);
 
+/// How long after it had no answer who gives the Lease back asks again.
+const AGAIN: Duration = Duration::from_millis(100);
+
 /// A candidate.
 #[derive(Debug)]
 pub struct Candidate {
@@ -128,13 +131,30 @@ impl Candidate {
 
     /// Gives the Lease back, if it is this one's: for who has stopped working.
     pub async fn release(&self, mut term: Term) {
-        let Some(mut body) = term.election.release(Timestamp::now()) else { return };
-        self.handover.write(&mut body);
+        let given = tokio::time::timeout(PATIENCE, self.give_back(&mut term.election)).await;
+        if given.is_err() {
+            debug!("the lease is not given back");
+        }
+    }
+
+    /// Tries until the Lease is another's or nobody's. A renewal that was dropped on its way may have
+    /// been written all the same, or be written only now: then what was seen last is not what is there.
+    async fn give_back(&self, election: &mut Election) {
         let path = self.path();
-        let ask = Ask::with(Method::PUT, &path, JSON, body.to_string().into_bytes());
-        match tokio::time::timeout(PATIENCE, self.link.ask(ask)).await {
-            Ok(Ok(told)) => debug!(status = %told.status, "gave the lease back"),
-            Ok(Err(_)) | Err(_) => debug!("the lease is not given back"),
+        while let Some(mut body) = election.release(Timestamp::now()) {
+            self.handover.write(&mut body);
+            let ask = Ask::with(Method::PUT, &path, JSON, body.to_string().into_bytes());
+            if self.link.ask(ask).await.is_ok_and(|told| told.status.is_success()) {
+                return debug!("gave the lease back");
+            }
+            let state = loop {
+                match self.read().await {
+                    Ok(state) => break state,
+                    Err(_) => tokio::time::sleep(AGAIN).await,
+                }
+            };
+            let Some(state) = state else { return };
+            election.written(state, Instant::now());
         }
     }
 
