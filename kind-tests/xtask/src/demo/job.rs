@@ -77,10 +77,10 @@ pub(super) fn show(run: &Run, fleet: &mut Fleet) -> Result<()> {
     explain("Another label moves it.");
     let label = ["label", "--overwrite", "deployment/web", "configmap/web", "service/web"];
     hub.shows(&[&label[..], &["workloads.kcp.io/cluster=west"]].concat(), &["labeled"])?;
-    hub.comes_to(&["get", "deployment", "web"], &["3/3"])?;
     if let [(_, east, _), (_, west, _)] = physical.as_slice() {
         west.comes_to(&["get", "deployments"], &["web", "3/3"])?;
         east.comes_to(&["get", "deployments,pods"], &[])?;
     }
+    hub.comes_to(&["get", "deployment", "web"], &["3/3"])?;
     Ok(())
 }

@@ -42,13 +42,16 @@ impl Shell {
 
     /// Waits until a command says all of `expect`, then shows it, as a person who looks again.
     pub(super) fn comes_to(&self, arguments: &[&str], expect: &[&str]) -> Result<()> {
-        eventually(&arguments.join(" "), || {
+        // What is shown is the answer that was waited for: the next one may say something else again.
+        let said = eventually(&arguments.join(" "), || {
             let said = self.kubectl.ok(arguments)?;
             let missing = expect.iter().find(|word| !said.contains(**word));
             ensure!(missing.is_none(), "the answer should contain {missing:?}, and is:\n{said}");
-            Ok(())
+            Ok(said)
         })?;
-        self.shows(arguments, expect)
+        self.prompt(arguments);
+        println!("{said}");
+        Ok(())
     }
 
     /// Shows a file and applies it.
@@ -58,8 +61,12 @@ impl Shell {
         self.shows(&["apply", "--filename", &file.display().to_string()], &[])
     }
 
-    fn typed(&self, arguments: &[&str]) -> Result<Output> {
+    fn prompt(&self, arguments: &[&str]) {
         println!("$ {} {}", self.shown, arguments.join(" "));
+    }
+
+    fn typed(&self, arguments: &[&str]) -> Result<Output> {
+        self.prompt(arguments);
         let output = self.kubectl.run(arguments)?;
         println!("{}{}", output.stdout, output.stderr);
         Ok(output)
