@@ -7,7 +7,9 @@
 //!    whose file is read each time: the operator may have put a fresh one there.
 //! 3. At a point between 75 and 80 % of its life, which differs from certificate to certificate, the
 //!    next one is asked for with the present one.
-//! 4. An answer 401 makes it look again; where that shows that the certificate is refused, it begins
+//! 4. Where a hub does not take the certificate of a connection, since a proxy on the way ends TLS, the
+//!    agent shows the same certificate in a token that it signs with its key, an hour at a time.
+//! 5. An answer 401 makes it look again; where that shows that the certificate is refused, it begins
 //!    with 2, with growing pauses, and goes on trying what it has.
 //!
 //! # Guarantees
@@ -23,6 +25,7 @@
 mod keep;
 mod pair;
 mod request;
+mod token;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +40,7 @@ use crate::target::{Read, TargetRef};
 pub use keep::{Keep, KeepError, Kept};
 pub use pair::{Pair, PairError};
 use request::{Progress, RequestError};
+use token::TokenError;
 
 /// The first pause after something failed, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
@@ -86,6 +90,8 @@ enum Attempt {
     Request(#[source] RequestError),
     #[error("use the certificate")]
     Use(#[source] SettingsError),
+    #[error("sign a token")]
+    Sign(#[source] TokenError),
     #[error("the hub answers {0}")]
     Answer(u16),
     #[error("the hub does not take the new certificate")]
@@ -95,8 +101,25 @@ enum Attempt {
 /// What the hub makes of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    Taken,
+    Taken(Shown),
     Refused,
+}
+
+/// How a certificate is shown to the hub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// As that of the connections.
+    Connection,
+    /// In a token.
+    Token,
+}
+
+/// A certificate as it is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shown {
+    way: Way,
+    /// When it has to be shown anew.
+    until: Option<Instant>,
 }
 
 // === impl Identity ===
@@ -105,14 +128,16 @@ impl Identity {
     /// Keeps the agent certified for ever; tells how it stands. Dropping it ends it.
     pub async fn run(&self, standing: &watch::Sender<Standing>) {
         let mut pause = PAUSES.0;
+        let mut way = Way::Connection;
         loop {
-            match self.certify().await {
-                Ok(pair) => {
+            match self.certify(way).await {
+                Ok((pair, shown)) => {
                     pause = PAUSES.0;
-                    info!(until = %pair.not_after(), "certified");
+                    way = shown.way;
+                    info!(until = %pair.not_after(), ?way, "certified");
                     let not_after = pair.not_after();
                     standing.send_replace(Standing::Certified { not_after });
-                    self.stay(pair, standing).await;
+                    self.stay(pair, shown, standing).await;
                 }
                 Err(error) => {
                     let error = chain(&error);
@@ -126,43 +151,47 @@ impl Identity {
         }
     }
 
-    /// Comes to a certificate that the hub takes.
-    async fn certify(&self) -> Result<Pair, Attempt> {
+    /// Comes to a certificate that the hub takes, shown in the way that it was taken last if it can be.
+    async fn certify(&self, way: Way) -> Result<(Pair, Shown), Attempt> {
         let kept = self.keep.load().await.map_err(Attempt::Keep)?;
         if let Some(pair) = kept.current.clone().filter(|pair| pair.is_of(&self.target)) {
-            match self.judge(&pair).await? {
-                Verdict::Taken => return Ok(pair),
+            match self.judge(&pair, way).await? {
+                Verdict::Taken(shown) => return Ok((pair, shown)),
                 Verdict::Refused => info!("the hub refuses the certificate that is kept"),
             }
         }
         let bootstrap = self.bootstrap.as_ref().ok_or(Attempt::NoToken)?;
-        let pair = self.obtain(bootstrap, kept).await?;
-        match self.judge(&pair).await? {
-            Verdict::Taken => Ok(pair),
-            Verdict::Refused => Err(Attempt::Refused),
-        }
+        self.obtain_and_show(bootstrap, kept, way).await
     }
 
     /// Stays certified until the hub refuses the certificate.
-    async fn stay(&self, mut pair: Pair, standing: &watch::Sender<Standing>) {
+    async fn stay(&self, mut pair: Pair, mut shown: Shown, standing: &watch::Sender<Standing>) {
         let mut refusals = self.hub.unauthorized();
         refusals.mark_unchanged();
         let mut pause = PAUSES.0;
         let mut due = Instant::now() + pair.until_renewal(Timestamp::now());
         loop {
+            let again = async {
+                match shown.until {
+                    Some(until) => tokio::time::sleep_until(until).await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 changed = refusals.changed() => {
-                    if changed.is_err() || self.is_refused(&pair).await {
-                        return;
+                    match self.judge_again(&pair, shown).await {
+                        Some(anew) if changed.is_ok() => shown = anew,
+                        _ => return,
                     }
                 }
-                () = tokio::time::sleep_until(due) => match self.renew().await {
-                    Ok(next) => {
+                () = again => shown = self.show_again(&pair, shown),
+                () = tokio::time::sleep_until(due) => match self.renew(shown.way).await {
+                    Ok((next, anew)) => {
                         info!(until = %next.not_after(), "certified anew");
                         pause = PAUSES.0;
                         standing.send_replace(Standing::Certified { not_after: next.not_after() });
                         due = Instant::now() + next.until_renewal(Timestamp::now());
-                        pair = next;
+                        (pair, shown) = (next, anew);
                     }
                     Err(error) => {
                         warn!(error = %chain(&error), "the certificate is not renewed yet");
@@ -174,37 +203,89 @@ impl Identity {
         }
     }
 
-    /// After a refusal: whether it is the certificate that is refused.
-    async fn is_refused(&self, pair: &Pair) -> bool {
-        match self.judge(pair).await {
-            Ok(Verdict::Refused) => return true,
-            Ok(Verdict::Taken) => {}
-            Err(error) => debug!(error = %chain(&error), "not judged"),
-        }
+    /// After a refusal: how the certificate is shown, unless it is the certificate that is refused.
+    async fn judge_again(&self, pair: &Pair, shown: Shown) -> Option<Shown> {
+        let anew = match self.judge(pair, shown.way).await {
+            Ok(Verdict::Refused) => return None,
+            Ok(Verdict::Taken(anew)) => anew,
+            Err(error) => {
+                debug!(error = %chain(&error), "not judged");
+                shown
+            }
+        };
         // Who is refused again and again looks now and then, not each time.
         tokio::time::sleep(PAUSES.0).await;
-        false
+        Some(anew)
+    }
+
+    /// What is shown nears its end.
+    fn show_again(&self, pair: &Pair, shown: Shown) -> Shown {
+        self.show(pair, shown.way).unwrap_or_else(|error| {
+            warn!(error = %chain(&error), "the certificate is not shown anew");
+            Shown { until: Some(Instant::now() + PAUSES.1), ..shown }
+        })
     }
 
     /// The next certificate, asked for with the present one.
-    async fn renew(&self) -> Result<Pair, Attempt> {
+    async fn renew(&self, way: Way) -> Result<(Pair, Shown), Attempt> {
         let kept = self.keep.load().await.map_err(Attempt::Keep)?;
-        let pair = self.obtain(&self.hub, kept).await?;
-        match self.judge(&pair).await? {
-            Verdict::Taken => Ok(pair),
+        self.obtain_and_show(&self.hub, kept, way).await
+    }
+
+    async fn obtain_and_show(
+        &self,
+        link: &Link,
+        kept: Kept,
+        way: Way,
+    ) -> Result<(Pair, Shown), Attempt> {
+        let pair = self.obtain(link, kept).await?;
+        match self.judge(&pair, way).await? {
+            Verdict::Taken(shown) => Ok((pair, shown)),
             Verdict::Refused => Err(Attempt::Refused),
         }
     }
 
-    /// Uses a certificate, and asks the hub what it makes of it.
-    async fn judge(&self, pair: &Pair) -> Result<Verdict, Attempt> {
-        self.hub.replace_credentials(&pair.credentials()).map_err(Attempt::Use)?;
-        match self.target.read(&self.hub).await.map_err(Attempt::Hub)? {
-            Read::Found(_) => Ok(Verdict::Taken),
-            // An agent of another target, or of one that is gone, is as good as none.
-            Read::Unauthorized | Read::Forbidden | Read::Gone | Read::Other => Ok(Verdict::Refused),
-            Read::Failed(status) => Err(Attempt::Answer(status)),
+    /// Shows a certificate, and asks the hub what it makes of it: first in one way, and if that comes
+    /// to nothing, in the other. If neither does, it is shown as at first.
+    async fn judge(&self, pair: &Pair, first: Way) -> Result<Verdict, Attempt> {
+        let mut answer = None;
+        for way in [first, first.other()] {
+            let shown = self.show(pair, way)?;
+            let read = self.target.read(&self.hub).await;
+            match read {
+                Ok(Read::Found(_)) => return Ok(Verdict::Taken(shown)),
+                // An agent of another target, or of one that is gone, is as good as none.
+                Ok(Read::Unauthorized | Read::Forbidden | Read::Gone | Read::Other) => {}
+                // A proxy may think little of a certificate that it did not ask for.
+                Ok(Read::Failed(status)) if (400..500).contains(&status) && status != 429 => {
+                    answer = Some(status);
+                }
+                Ok(Read::Failed(status)) => {
+                    self.show(pair, first)?;
+                    return Err(Attempt::Answer(status));
+                }
+                Err(error) => {
+                    self.show(pair, first)?;
+                    return Err(Attempt::Hub(error));
+                }
+            }
         }
+        self.show(pair, first)?;
+        answer.map_or(Ok(Verdict::Refused), |status| Err(Attempt::Answer(status)))
+    }
+
+    /// Shows a certificate with every request from now on.
+    fn show(&self, pair: &Pair, way: Way) -> Result<Shown, Attempt> {
+        let (credentials, until) = match way {
+            Way::Connection => (pair.credentials(), None),
+            Way::Token => {
+                let token = token::sign(pair, &self.target, Timestamp::now());
+                let token = token.map_err(Attempt::Sign)?;
+                (Credentials::Token(token), Some(Instant::now() + token::RENEWAL))
+            }
+        };
+        self.hub.replace_credentials(&credentials).map_err(Attempt::Use)?;
+        Ok(Shown { way, until })
     }
 
     /// Asks for a certificate by a link, going on with what was begun before, and keeps it.
@@ -245,6 +326,17 @@ impl Identity {
                     return Err(Attempt::Request(error));
                 }
             }
+        }
+    }
+}
+
+// === impl Way ===
+
+impl Way {
+    fn other(self) -> Self {
+        match self {
+            Self::Connection => Self::Token,
+            Self::Token => Self::Connection,
         }
     }
 }

@@ -24,8 +24,8 @@ use std::sync::Arc;
 use machinery::ClusterName;
 
 use crate::registry::ClusterScope;
-pub(crate) use agent::rights;
 pub use agent::{Agent, Credential};
+pub(crate) use agent::{AgentTokens, rights};
 pub(crate) use objects::secret_entry;
 pub use oidc::{OidcOptionError, OidcOptions};
 pub use options::{AuthOptions, FrontProxies, ServiceAccountOptions};

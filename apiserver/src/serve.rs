@@ -318,7 +318,7 @@ impl Builder {
         let authorizer = Arc::new(Authorizer::new(cache.clone()));
         let catalog = Arc::new(Catalog::new(&types, cache.clone(), authorizer.clone()));
         let dialer = Arc::new(Dialer::new(self.allowed_networks.clone()));
-        let bearers = Arc::new(self.bearers(cache.clone())?);
+        let bearers = Arc::new(self.bearers(pki, cache.clone())?);
         let guards = Guards { authorizer, bearers };
         let registry = Registry::new(store, cache, types, catalog, guards, overlay, dialer);
         let registry = Arc::new(registry.with_max_objects(self.max_objects));

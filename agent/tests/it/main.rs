@@ -4,6 +4,7 @@
 
 mod definitions;
 mod identity;
+mod proxy;
 mod restored;
 mod sync;
 mod takeover;

@@ -64,6 +64,10 @@ impl Api {
         format!("https://localhost:{}", self.port)
     }
 
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
     pub(crate) fn kubeconfig(&self) -> &str {
         self.running.as_ref().unwrap().kubeconfig()
     }

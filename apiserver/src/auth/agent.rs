@@ -9,6 +9,7 @@
 //! - It has the rights in [`rights`], and none that roles and bindings give.
 
 pub(crate) mod rights;
+mod token;
 
 use contract::{finalizer, global_name, state_label};
 use jiff::Timestamp;
@@ -16,6 +17,7 @@ use machinery::ClusterName;
 
 use super::objects::Objects;
 use super::targets::{self, SyncTarget};
+pub(crate) use token::AgentTokens;
 
 /// An agent, or what is to become one.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 //! request; what a client says of itself in `X-Remote-` headers counts only on a connection with a
 //! front proxy's certificate; nobody is a ServiceAccount but by a token of its logical cluster.
 
-mod certificate;
+pub(super) mod certificate;
 mod front_proxy;
 
 use std::borrow::Cow;

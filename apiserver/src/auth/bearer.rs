@@ -15,7 +15,7 @@ use crate::auth::oidc::Oidc;
 use crate::auth::recent::{TokenDigest, digest, same};
 use crate::auth::token_file::TokenFile;
 use crate::auth::tokens::AccountTokens;
-use crate::auth::{Known, MASTERS, Place, Refusal, UserInfo, bootstrap};
+use crate::auth::{AgentTokens, Known, MASTERS, Place, Refusal, UserInfo, bootstrap};
 
 /// How long a token of something that was just made may wait for it to be seen.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -25,6 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub(crate) struct Bearers {
     admin: Option<(TokenDigest, Arc<UserInfo>)>,
     file: Option<TokenFile>,
+    agents: AgentTokens,
     accounts: AccountTokens,
     oidc: Option<Oidc>,
     store: Arc<dyn Store>,
@@ -34,10 +35,11 @@ pub(crate) struct Bearers {
 // === impl Bearers ===
 
 impl Bearers {
-    /// Tokens of ServiceAccounts, of the administrator if there is one, of a file, and of an
-    /// issuer.
+    /// Tokens of ServiceAccounts and agents, of the administrator if there is one, of a file, and of
+    /// an issuer.
     pub(crate) fn new(
         accounts: AccountTokens,
+        agents: AgentTokens,
         admin: Option<&str>,
         file: Option<TokenFile>,
         oidc: Option<Oidc>,
@@ -46,7 +48,7 @@ impl Bearers {
     ) -> Self {
         let user = || Arc::new(UserInfo::known("kcp-admin", &[MASTERS]));
         let admin = admin.map(|token| (digest(token), user()));
-        Self { admin, file, accounts, oidc, store, cache }
+        Self { admin, file, agents, accounts, oidc, store, cache }
     }
 
     /// The tokens of ServiceAccounts.
@@ -67,6 +69,9 @@ impl Bearers {
     ) -> Result<Known, Refusal> {
         let digest = digest(token);
         if let Some(user) = self.fixed(&digest) {
+            return self.for_api(user, place, audiences);
+        }
+        if let Some(user) = self.agents.identify(token, &digest, now)? {
             return self.for_api(user, place, audiences);
         }
         let account = match self.accounts.identify(token, &digest, place, audiences, now) {

@@ -13,7 +13,8 @@ mod signing;
 mod tests;
 
 use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use rustls_pki_types::CertificateDer;
 use serde::Deserialize;
 
 pub(crate) use algorithm::Algorithm;
@@ -41,6 +42,8 @@ struct Header {
     alg: String,
     #[serde(default)]
     kid: Option<String>,
+    #[serde(default)]
+    x5c: Option<Vec<String>>,
     #[serde(default)]
     crit: Option<serde_json::Value>,
 }
@@ -74,6 +77,14 @@ impl<'t> Token<'t> {
     /// The id of the key that it says it was signed with.
     pub(crate) fn key_id(&self) -> Option<&str> {
         self.header.kid.as_deref().filter(|id| !id.is_empty())
+    }
+
+    /// The certificates that it shows, that of its key first (RFC 7515 section 4.1.6). `None` where
+    /// it shows none, or what can't be one.
+    pub(crate) fn chain(&self) -> Option<Vec<CertificateDer<'static>>> {
+        let texts = self.header.x5c.as_ref()?;
+        let chain = texts.iter().map(|text| STANDARD.decode(text).map(CertificateDer::from));
+        chain.collect::<Result<Vec<_>, _>>().ok().filter(|chain| !chain.is_empty())
     }
 
     /// The algorithm that it says it was signed with, if that is one of ours.

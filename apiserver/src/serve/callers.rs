@@ -11,9 +11,9 @@ use crate::auth::authn::{Authenticator, Authorities, FrontProxy};
 use crate::auth::bearer::Bearers;
 use crate::auth::oidc::{IssuerDocuments, Oidc, OidcOptions};
 use crate::auth::tokens::{AccountTokens, KeyFiles, Keys, TokenSettings};
-use crate::auth::{FrontProxies, TokenFile};
+use crate::auth::{AgentTokens, FrontProxies, TokenFile};
 use crate::dialer::{Dialer, Network};
-use crate::pki;
+use crate::pki::{self, Pki};
 
 // === impl Builder ===
 
@@ -35,7 +35,7 @@ impl Builder {
     }
 
     /// What bearer tokens are known by.
-    pub(super) fn bearers(&self, cache: Arc<Cache>) -> Result<Bearers, StartError> {
+    pub(super) fn bearers(&self, pki: &Pki, cache: Arc<Cache>) -> Result<Bearers, StartError> {
         let options = &self.auth.service_accounts;
         let files =
             KeyFiles { signing: options.signing_key.clone(), verifying: options.keys.clone() };
@@ -46,10 +46,11 @@ impl Builder {
             max_seconds: options.max_seconds,
         };
         let accounts = AccountTokens::new(keys, settings, cache.clone());
+        let agents = AgentTokens::new(pki.own_verifier()?, cache.clone());
         let file = self.auth.token_file.as_deref().map(TokenFile::open).transpose()?;
         let admin = self.auth.admin_token.as_deref();
         let oidc = self.auth.oidc.as_ref().map(oidc).transpose()?;
-        Ok(Bearers::new(accounts, admin, file, oidc, self.store.clone(), cache))
+        Ok(Bearers::new(accounts, agents, admin, file, oidc, self.store.clone(), cache))
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod access;
 mod admission;
+mod agent_tokens;
 mod agents;
 mod apply;
 mod audit;

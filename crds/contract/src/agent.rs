@@ -9,6 +9,12 @@ pub const AGENTS: &str = "system:syncers";
 /// The name of the signer that issues certificates to agents.
 pub const AGENT_SIGNER: &str = "kcp.io/syncer";
 
+/// The longest life of a token that an agent signs itself, in seconds.
+///
+/// It stands for the agent's certificate where a proxy ends TLS, and so sees it: what leaks there is
+/// soon worth nothing.
+pub const AGENT_TOKEN_SECONDS: i64 = 3600;
+
 /// The name (CN) of an agent of the SyncTarget with `uid`.
 pub fn agent_name(uid: &str) -> String {
     format!("{AGENT_PREFIX}{uid}")

@@ -10,7 +10,7 @@ mod names;
 mod types;
 mod upsync;
 
-pub use agent::{AGENT_PREFIX, AGENT_SIGNER, AGENTS, AgentUri, agent_name};
+pub use agent::{AGENT_PREFIX, AGENT_SIGNER, AGENT_TOKEN_SECONDS, AGENTS, AgentUri, agent_name};
 pub use metrics::{SYNC_OBJECTS, SYNC_REQUESTS, SYNC_WRITES};
 pub use names::{
     LONGEST_GLOBAL_NAME, LONGEST_NAME, finalizer, global_name, parse_global_name, state_label,

@@ -11,21 +11,21 @@ use crate::auth::{Agent, Credential, UserInfo};
 
 /// Whom a certificate is of, and until when.
 #[derive(Debug)]
-pub(super) struct Subject {
+pub(in crate::auth) struct Subject {
     /// CN; empty if there is none.
-    pub(super) name: String,
+    pub(in crate::auth) name: String,
     /// Every O.
     groups: Vec<String>,
     /// The beginning of its validity, in seconds since 1970.
     not_before: i64,
     /// The end of its validity, in seconds since 1970.
-    pub(super) expires: i64,
+    pub(in crate::auth) expires: i64,
     /// The one alternative name, if there is one and it is a URI.
     uri: Option<String>,
 }
 
 /// Reads the subject of a certificate.
-pub(super) fn subject(leaf: &CertificateDer<'_>) -> Option<Subject> {
+pub(in crate::auth) fn subject(leaf: &CertificateDer<'_>) -> Option<Subject> {
     let (_, certificate) = X509Certificate::from_der(leaf).ok()?;
     let subject = certificate.subject();
     let name = subject.iter_common_name().next().and_then(|name| name.as_str().ok());
@@ -52,12 +52,12 @@ fn uri(certificate: &X509Certificate<'_>) -> Option<String> {
 
 impl Subject {
     /// Whether the name or a group is that of agents. Then it must be an agent's, or is nobody's.
-    pub(super) fn is_agent(&self) -> bool {
+    pub(in crate::auth) fn is_agent(&self) -> bool {
         self.name.starts_with(AGENT_PREFIX) || self.groups.iter().any(|group| group == AGENTS)
     }
 
     /// The agent whose certificate this is, all of it as our own authority makes them.
-    pub(super) fn agent(&self) -> Option<Arc<UserInfo>> {
+    pub(in crate::auth) fn agent(&self) -> Option<Arc<UserInfo>> {
         let uid = self.name.strip_prefix(AGENT_PREFIX).filter(|uid| !uid.is_empty())?;
         let uri = AgentUri::parse(self.uri.as_deref()?)?;
         let cluster = ClusterName::parse(uri.cluster).ok()?;
@@ -72,7 +72,7 @@ impl Subject {
     }
 
     /// The caller: CN is the name, every O a group. Without a name it is nobody.
-    pub(super) fn user(&self) -> Option<Arc<UserInfo>> {
+    pub(in crate::auth) fn user(&self) -> Option<Arc<UserInfo>> {
         if self.name.is_empty() {
             return None;
         }
