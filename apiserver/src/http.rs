@@ -267,7 +267,7 @@ impl App {
             let path = machinery::field::go_quote(path);
             let name = machinery::field::go_quote(&user.name);
             let text = format!("forbidden: User {name} cannot {verb} path {path}");
-            return Err(Error::new(Reason::Forbidden, text));
+            return Err(Error::generic(Reason::Forbidden, text));
         }
         let limit = time_limit(&info, query)?;
         let caller = self.fairness.caller(&user, &info.cluster);

@@ -274,7 +274,7 @@ pub(crate) fn refused(user: &UserInfo, attributes: &Attributes<'_>, why: &str) -
         Attributes::Resource { group, resource, name, .. } => {
             Error::forbidden(&machinery::GroupResource::new(group, resource), name, &text)
         }
-        Attributes::Path { .. } => Error::new(Reason::Forbidden, format!("forbidden: {text}")),
+        Attributes::Path { .. } => Error::generic(Reason::Forbidden, format!("forbidden: {text}")),
     }
 }
 

@@ -76,7 +76,9 @@ pub(crate) fn read(headers: &HeaderMap) -> Result<Option<Impersonation>, Error> 
     if !is_named {
         let said: Vec<String> = said.iter().map(Said::printed).collect();
         let said = said.join(" ");
-        return Err(Error::bad_request(format!("requested [{said}] without impersonating a user")));
+        return Err(Error::bad_request(format!(
+            "requested [{said}] without impersonating a user name"
+        )));
     }
     Ok(Some(Impersonation { said }))
 }

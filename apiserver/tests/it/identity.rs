@@ -405,7 +405,7 @@ async fn acting_as_another() {
     assert!(message.contains("User \"ann\" cannot list resource \"secrets\""), "{message}");
     let unnamed = whoami("a").header("impersonate-group", "g");
     let message = hub.admin(unnamed).await.fails(400, "BadRequest");
-    assert_eq!(message, "requested [{Group  g    }] without impersonating a user");
+    assert_eq!(message, "requested [{Group  g    }] without impersonating a user name");
     // Who may not is told what.
     let message = hub.ask(Who::Anonymous, secrets("a")).await.fails(403, "Forbidden");
     let expect = "users \"ann\" is forbidden: User \"system:anonymous\" cannot impersonate resource \

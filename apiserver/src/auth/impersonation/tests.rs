@@ -81,7 +81,7 @@ fn what_must_be_allowed() {
 fn nothing_without_a_name() {
     let check = |name: &'static str, value: &'static str, printed: &str| {
         let error = read(&headers(&[(name, value)])).unwrap_err();
-        let expect = format!("requested [{printed}] without impersonating a user");
+        let expect = format!("requested [{printed}] without impersonating a user name");
         assert_eq!(error.message(), expect);
     };
     check(GROUP, "g", "{Group  g    }");

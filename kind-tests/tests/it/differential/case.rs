@@ -47,6 +47,10 @@ pub(crate) struct Step {
     pub(crate) save: BTreeMap<String, String>,
     /// How many events a watch is to give; it is ended after them.
     pub(crate) events: Option<usize>,
+    /// What the answer has to be, by JSON pointer, before it is compared: the request is repeated
+    /// until then. For what takes effect a moment after it is written.
+    #[serde(default)]
+    pub(crate) until: BTreeMap<String, Value>,
     /// Lists of which only the items are compared that ours has, as `items.versions by version`.
     #[serde(default)]
     pub(crate) common: Vec<String>,

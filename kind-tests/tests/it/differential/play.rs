@@ -9,6 +9,7 @@ use super::case::{Case, Step};
 use super::compare::{self, Difference};
 use super::{answer, mask};
 use kind_tests::client::{Client, Request, Response};
+use kind_tests::eventually;
 
 /// What one server has answered so far in one case.
 #[derive(Debug)]
@@ -98,8 +99,17 @@ impl Play<'_> {
     }
 
     fn step(&mut self, step: &Step) -> Result<()> {
-        let response = self.ask(step)?;
-        let answer = answer::of(&response, step.events)?;
+        let answer = if step.until.is_empty() {
+            answer::of(&self.ask(step)?, step.events)?
+        } else {
+            eventually(step.name(), || {
+                let answer = answer::of(&self.ask(step)?, step.events)?;
+                for (pointer, value) in &step.until {
+                    ensure!(answer.pointer(pointer) == Some(value), "{pointer}: {answer}");
+                }
+                Ok(answer)
+            })?
+        };
         for (name, pointer) in &step.save {
             // Where nothing is found the answer differs or the script is wrong; what follows
             // shows it.
