@@ -108,6 +108,8 @@ func quietTenants(cfg *rest.Config, quiet int, label string) {
 		go func() {
 			defer wg.Done()
 			path := maps(fmt.Sprintf("quiet-%d", i)) + "/one"
+			// They do not begin together: that would be a load of its own.
+			time.Sleep(time.Duration(rand.Intn(750)) * time.Millisecond)
 			for turn := 0; ctx.Err() == nil; turn++ {
 				method, body := "GET", ""
 				if turn%2 == 1 {

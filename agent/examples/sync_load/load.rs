@@ -27,16 +27,21 @@ pub(crate) async fn create(side: &Side, load: Load) -> Result<()> {
             Some(agents) => fleet::target(n % agents.max(1)),
             None => "bench".to_owned(),
         };
-        let object = json!({
+        let mut object = json!({
             "apiVersion": "bench.io/v1",
             "kind": "Thing",
-            "metadata": {
-                "name": format!("thing-{n}"),
-                "labels": {format!("sync.workloads.kcp.io/root.{target}"): "Sync"},
-                "finalizers": [format!("workloads.kcp.io/root.{target}")],
-            },
+            "metadata": {"name": format!("thing-{n}")},
             "spec": {"n": 0, "template": "x".repeat(800)},
         });
+        // Where an operator runs, it marks what a person labels; else the marks are made here.
+        if load.agents.is_some() {
+            object["metadata"]["labels"] = json!({"workloads.kcp.io/cluster": target});
+        } else {
+            let global = format!("root.{target}");
+            let state = format!("sync.workloads.kcp.io/{global}");
+            object["metadata"]["labels"] = json!({state: "Sync"});
+            object["metadata"]["finalizers"] = json!([format!("workloads.kcp.io/{global}")]);
+        }
         let path = format!("{}{THINGS}", side.base);
         side.send(Method::POST, &path, JSON, object.to_string()).await.map(drop)
     })

@@ -27,8 +27,15 @@ const MAX_REST: u64 = 64 * 1024;
 /// How long they may take: they are mostly there, in the same packet as the head.
 const REST_PATIENCE: Duration = Duration::from_millis(100);
 
+/// Bytes and frames that a body gives at a stretch; then others are let run.
+const STRETCH: (usize, usize) = (64 * 1024, 64);
+
 /// The body of an answer.
-pub(crate) struct Body(Inner);
+pub(crate) struct Body {
+    inner: Inner,
+    /// What it has given since others ran.
+    given: (usize, usize),
+}
 
 enum Inner {
     Full(Bytes),
@@ -50,6 +57,10 @@ pub(crate) trait Pieces: Send {
 // === impl Body ===
 
 impl Body {
+    fn of(inner: Inner) -> Self {
+        Self { inner, given: (0, 0) }
+    }
+
     /// No bytes.
     pub(crate) fn empty() -> Self {
         Self::full(Bytes::new())
@@ -57,22 +68,22 @@ impl Body {
 
     /// These bytes.
     pub(crate) fn full(bytes: impl Into<Bytes>) -> Self {
-        Self(Inner::Full(bytes.into()))
+        Self::of(Inner::Full(bytes.into()))
     }
 
     /// Bytes made on the way.
     pub(crate) fn pieces(pieces: impl Pieces + 'static) -> Self {
-        Self(Inner::Pieces(Box::new(pieces)))
+        Self::of(Inner::Pieces(Box::new(pieces)))
     }
 
     /// Bytes as they come; each item is sent at once.
     pub(crate) fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
-        Self(Inner::Stream(stream.boxed()))
+        Self::of(Inner::Stream(stream.boxed()))
     }
 
     /// The length, if it is known before the body is made.
     pub(crate) fn length(&self) -> Option<u64> {
-        match &self.0 {
+        match &self.inner {
             Inner::Full(bytes) => Some(bytes.len() as u64),
             Inner::Pieces(pieces) => pieces.remaining(),
             Inner::Stream(_) => None,
@@ -94,23 +105,32 @@ impl HttpBody for Body {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let next = match &mut self.0 {
+        if self.given.0 >= STRETCH.0 || self.given.1 >= STRETCH.1 {
+            self.given = (0, 0);
+            streams::goes_on();
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let next = match &mut self.inner {
             Inner::Full(bytes) if bytes.is_empty() => None,
             Inner::Full(bytes) => Some(std::mem::take(bytes)),
             Inner::Pieces(pieces) => pieces.next_piece(),
             Inner::Stream(stream) => match stream.poll_next_unpin(cx) {
                 Poll::Ready(next) => next,
                 Poll::Pending => {
+                    self.given = (0, 0);
                     streams::waits();
                     return Poll::Pending;
                 }
             },
         };
+        let length = next.as_ref().map_or(0, Bytes::len);
+        self.given = (self.given.0 + length, self.given.1 + 1);
         Poll::Ready(next.map(|bytes| Ok(Frame::data(bytes))))
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(&self.0, Inner::Full(bytes) if bytes.is_empty())
+        matches!(&self.inner, Inner::Full(bytes) if bytes.is_empty())
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -7,8 +7,10 @@
 //! tasks would each wake the connection for one frame.
 //!
 //! A connection with thousands of watches is kept from making all others wait: one turn takes
-//! [`BUDGET`], and what is left then waits for a [`Turns`] of which there are fewer than cores. So of
-//! such connections only a few want to run at a time, and whoever does little waits behind those few.
+//! [`BUDGET`], and what is left then waits for a [`Turns`] of which there are fewer than cores. So does
+//! a stream with much to send at once, as a large list or the beginning of a watch: it gives a stretch
+//! in each turn. So of such connections and streams only a few want to run at a time, and whoever does
+//! little waits behind those few.
 //!
 //! Invariant: a stream is polled by one task at a time, the one that owns it.
 
@@ -18,7 +20,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker, ready};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
@@ -35,14 +37,29 @@ use tracing::Span;
 
 type Stream = Pin<Box<dyn Future<Output = ()> + Send>>;
 
+/// What a stream says of itself while it is polled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Says {
+    Nothing,
+    /// It will wait for long.
+    Waits,
+    /// It has more to send, and lets others run first.
+    GoesOn,
+}
+
 thread_local! {
-    /// Whether the stream that this thread polls has said that it will wait for long.
-    static WAITS: Cell<bool> = const { Cell::new(false) };
+    /// What the stream says that this thread polls.
+    static SAYS: Cell<Says> = const { Cell::new(Says::Nothing) };
 }
 
 /// Says of the stream being polled that it sends little and lives long.
 pub(super) fn waits() {
-    WAITS.set(true);
+    SAYS.set(Says::Waits);
+}
+
+/// Says of the stream being polled that it has much to send.
+pub(super) fn goes_on() {
+    SAYS.set(Says::GoesOn);
 }
 
 /// Rounds over the streams that are ready in one turn. A stream that has sent is ready once more,
@@ -62,6 +79,7 @@ pub(super) struct Turns(Arc<Semaphore>);
 pub(super) struct Streams {
     tasks: Tasks,
     shared: Arc<Shared>,
+    turns: Turns,
 }
 
 /// What wakers and other tasks leave for the connection's task.
@@ -107,7 +125,7 @@ pub(super) fn streams(tasks: Tasks, turns: &Turns) -> (Streams, Settled) {
         left: Vec::new(),
         turns: PollSemaphore::new(turns.0.clone()),
     };
-    (Streams { tasks, shared }, settled)
+    (Streams { tasks, shared, turns: turns.clone() }, settled)
 }
 
 // === impl Turns ===
@@ -127,20 +145,33 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     fn execute(&self, future: F) {
-        let shared = self.shared.clone();
+        let (shared, turns) = (self.shared.clone(), self.turns.clone());
         let mut stream: Option<Stream> = Some(Box::pin(future));
+        // Whoever once had much to send takes turns to its end: it is asked again whenever its reader
+        // has room.
+        let mut in_turn: Option<PollSemaphore> = None;
         let task = poll_fn(move |cx| {
             let Some(running) = &mut stream else { return Poll::Ready(()) };
-            WAITS.set(false);
+            let _turn = match &mut in_turn {
+                Some(turns) => ready!(turns.poll_acquire(cx)),
+                None => None,
+            };
+            SAYS.set(Says::Nothing);
             if running.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(());
             }
-            if !WAITS.replace(false) {
-                return Poll::Pending;
+            match SAYS.replace(Says::Nothing) {
+                Says::Nothing => Poll::Pending,
+                Says::GoesOn => {
+                    in_turn.get_or_insert_with(|| PollSemaphore::new(turns.0.clone()));
+                    Poll::Pending
+                }
+                Says::Waits => {
+                    shared.moving.lock().extend(stream.take());
+                    shared.connection.wake();
+                    Poll::Ready(())
+                }
             }
-            shared.moving.lock().extend(stream.take());
-            shared.connection.wake();
-            Poll::Ready(())
         });
         drop(self.tasks.spawn(Span::none(), task));
     }
@@ -314,6 +345,41 @@ mod tests {
             assert_eq!(turns.0.available_permits(), 0);
             all += count();
         }
+    }
+
+    /// A stream with much to send goes on only in its turn, and lets go of that between.
+    #[tokio::test]
+    async fn long_streams_take_turns() {
+        let turns = Turns(Arc::new(Semaphore::new(1)));
+        let (streams, _settled) = streams(Tasks::new(), &turns);
+        let held = turns.0.clone().try_acquire_owned().unwrap();
+        let (done, mut heard) = mpsc::unbounded();
+        let permits = turns.0.clone();
+        streams.execute(async move {
+            for number in 0..3 {
+                done.unbounded_send((number, permits.available_permits())).unwrap();
+                let mut rested = false;
+                poll_fn(|cx| {
+                    if std::mem::replace(&mut rested, true) {
+                        return Poll::Ready(());
+                    }
+                    goes_on();
+                    cx.waker().wake_by_ref();
+                    Poll::Pending
+                })
+                .await;
+            }
+        });
+        assert_eq!(heard.next().await, Some((0, 0)));
+        for _ in 0..20 {
+            tokio::task::yield_now().await;
+        }
+        assert!(heard.try_recv().is_err(), "it waits for its turn");
+        drop(held);
+        assert_eq!(heard.next().await, Some((1, 0)));
+        assert_eq!(heard.next().await, Some((2, 0)));
+        assert_eq!(heard.next().await, None);
+        assert_eq!(turns.0.available_permits(), 1);
     }
 
     /// A stream that ends by itself never reaches the connection.
