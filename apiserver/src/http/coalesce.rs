@@ -5,8 +5,11 @@
 //! connection writes is gathered, and its task flushes when the connection has nothing more to do.
 //!
 //! # Guarantees
-//! - Bytes stay in order; nothing waits beyond the turn in which it was written.
+//! - Bytes stay in order; nothing waits beyond the turn in which it was written, but for what is more
+//!   than one turn takes.
 //! - At most [`LIMIT`] bytes are gathered; beyond that the writer waits for the peer as before.
+//! - One turn writes [`ALLOWANCE`] bytes and a little more; then the writer waits for the next one, as
+//!   if the peer took no more.
 
 use std::io;
 use std::pin::Pin;
@@ -20,6 +23,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// Bytes that are gathered at most: a few TLS records.
 const LIMIT: usize = 64 * 1024;
 
+/// Bytes that are written in one turn: they take some tenths of a millisecond to encrypt and to hand
+/// over, for which others wait.
+const ALLOWANCE: usize = 128 * 1024;
+
 /// A stream whose flushes are done by its [`Flusher`].
 #[derive(Debug)]
 pub(super) struct Coalesced<T>(Arc<Mutex<State<T>>>);
@@ -32,17 +39,29 @@ pub(super) struct Flusher<T>(Arc<Mutex<State<T>>>);
 struct State<T> {
     inner: T,
     gathered: BytesMut,
+    /// Bytes written in this turn.
+    written: usize,
 }
 
 /// Both sides of a stream.
 pub(super) fn coalesce<T>(inner: T) -> (Coalesced<T>, Flusher<T>) {
-    let state = Arc::new(Mutex::new(State { inner, gathered: BytesMut::new() }));
+    let state = Arc::new(Mutex::new(State { inner, gathered: BytesMut::new(), written: 0 }));
     (Coalesced(state.clone()), Flusher(state))
 }
 
 // === impl Flusher ===
 
 impl<T: AsyncWrite + Unpin> Flusher<T> {
+    /// Whether the last turn wrote all that it might, so that there may be more.
+    pub(super) fn is_full(&self) -> bool {
+        self.0.lock().written >= ALLOWANCE
+    }
+
+    /// Begins a turn.
+    pub(super) fn begin(&self) {
+        self.0.lock().written = 0;
+    }
+
     /// Flushes at the end of a turn; `cx` is woken when a peer that had to be waited for takes more.
     ///
     /// # Errors
@@ -64,9 +83,20 @@ impl<T: AsyncWrite + Unpin> State<T> {
         Pin::new(&mut self.inner).poll_flush(cx)
     }
 
+    /// Whether this turn may write more; if not, the next one comes by itself.
+    fn poll_allowed(&self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.written < ALLOWANCE {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
     fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.gathered.is_empty() {
+            ready!(self.poll_allowed(cx));
             let written = ready!(Pin::new(&mut self.inner).poll_write(cx, &self.gathered))?;
+            self.written += written;
             if written == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
@@ -101,7 +131,10 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Coalesced<T> {
             ready!(state.poll_drain(cx))?;
         }
         if bytes.len() >= LIMIT {
-            return Pin::new(&mut state.inner).poll_write(cx, bytes);
+            ready!(state.poll_allowed(cx));
+            let written = ready!(Pin::new(&mut state.inner).poll_write(cx, bytes))?;
+            state.written += written;
+            return Poll::Ready(Ok(written));
         }
         state.gathered.extend_from_slice(bytes);
         Poll::Ready(Ok(bytes.len()))
@@ -118,7 +151,10 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Coalesced<T> {
             ready!(state.poll_drain(cx))?;
         }
         if length >= LIMIT {
-            return Pin::new(&mut state.inner).poll_write_vectored(cx, parts);
+            ready!(state.poll_allowed(cx));
+            let written = ready!(Pin::new(&mut state.inner).poll_write_vectored(cx, parts))?;
+            state.written += written;
+            return Poll::Ready(Ok(written));
         }
         for part in parts {
             state.gathered.extend_from_slice(part);
@@ -149,6 +185,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Coalesced<T> {
 #[cfg(test)]
 mod tests {
     use std::future::poll_fn;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
@@ -161,6 +198,7 @@ mod tests {
     ) -> io::Result<()> {
         let mut connection = std::pin::pin!(connection);
         poll_fn(|cx| {
+            flusher.begin();
             if let Poll::Ready(ended) = connection.as_mut().poll(cx) {
                 return Poll::Ready(ended);
             }
@@ -220,5 +258,48 @@ mod tests {
             read = theirs.read(&mut buffer) => read.unwrap(),
         };
         assert_eq!(&buffer[..read], b"onetwo");
+    }
+
+    /// A peer that takes everything gets it turn by turn, and every turn asks for the next one.
+    #[test]
+    fn a_turn_writes_so_much_and_no_more() {
+        const ALL: usize = 1 << 20;
+        let (ours, _theirs) = duplex(ALL);
+        let (mut stream, flusher) = coalesce(ours);
+        let (waker, woken) = told();
+        let mut cx = Context::from_waker(&waker);
+        let (mut written, mut turns) = (0, 0);
+        while written < ALL {
+            flusher.begin();
+            let before = written;
+            while written < ALL {
+                match Pin::new(&mut stream).poll_write(&mut cx, &[0; 16 * 1024]) {
+                    Poll::Ready(taken) => written += taken.unwrap(),
+                    Poll::Pending => break,
+                }
+            }
+            let flushed = flusher.poll(&mut cx);
+            assert!(written - before <= ALLOWANCE + 2 * LIMIT, "{}", written - before);
+            if written < ALL {
+                assert!(flusher.is_full());
+                assert!(woken.swap(false, Ordering::Relaxed), "turn {turns}");
+                assert!(flushed.is_pending());
+            }
+            turns += 1;
+            assert!(turns < 20);
+        }
+        assert!(turns >= ALL / (ALLOWANCE + 2 * LIMIT));
+    }
+
+    /// A waker that tells whether it was used.
+    fn told() -> (std::task::Waker, Arc<AtomicBool>) {
+        struct Told(Arc<AtomicBool>);
+        impl std::task::Wake for Told {
+            fn wake(self: Arc<Self>) {
+                self.0.store(true, Ordering::Relaxed);
+            }
+        }
+        let woken = Arc::new(AtomicBool::new(false));
+        (Arc::new(Told(woken.clone())).into(), woken)
     }
 }

@@ -9,7 +9,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Poll, ready};
 use std::time::Duration;
 
 use hyper::body::Incoming;
@@ -154,8 +154,11 @@ where
             stopped = true;
             connection.as_mut().graceful_shutdown();
         }
+        // Who had more to write than one turn takes goes on when it is called.
+        let turn = if flusher.is_full() { ready!(settled.poll_turn(cx)) } else { None };
+        flusher.begin();
         // Held until this turn has written.
-        let _turn = settled.poll(cx);
+        let _turn = settled.poll(cx, turn);
         if let Poll::Ready(ended) = connection.as_mut().poll(cx) {
             return Poll::Ready(ended.map_err(io::Error::other));
         }

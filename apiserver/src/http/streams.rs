@@ -186,14 +186,23 @@ impl fmt::Debug for Streams {
 // === impl Settled ===
 
 impl Settled {
+    /// Waits for a turn, for a connection that has much to do apart from its streams.
+    pub(super) fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Option<OwnedSemaphorePermit>> {
+        self.turns.poll_acquire(cx)
+    }
+
     /// Polls the streams that have something to do. They wake `cx`; the connection is to be polled
-    /// after them, since they fill what it sends. What is returned is to be held to the end of that.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Option<OwnedSemaphorePermit> {
+    /// after them, since they fill what it sends. What is returned, which is `turn` if there is one, is
+    /// to be held to the end of that.
+    pub(super) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut turn: Option<OwnedSemaphorePermit>,
+    ) -> Option<OwnedSemaphorePermit> {
         self.shared.connection.register(cx.waker());
         let arrived = std::mem::take(&mut *self.shared.moving.lock());
         arrived.into_iter().for_each(|stream| self.settle(stream));
-        let mut turn = None;
-        if !self.left.is_empty() {
+        if !self.left.is_empty() && turn.is_none() {
             match self.turns.poll_acquire(cx) {
                 Poll::Ready(taken) => turn = taken,
                 Poll::Pending => return None,
@@ -284,13 +293,13 @@ mod tests {
             }
         });
         let until_settled = poll_fn(|cx| {
-            drop(settled.poll(cx));
+            drop(settled.poll(cx, None));
             if settled.streams.is_empty() { Poll::Pending } else { Poll::Ready(()) }
         });
         tokio::time::timeout(Duration::from_secs(10), until_settled).await.unwrap();
         send.unbounded_send(7).unwrap();
         let heard_it = poll_fn(|cx| {
-            drop(settled.poll(cx));
+            drop(settled.poll(cx, None));
             heard.poll_next_unpin(cx)
         });
         assert_eq!(tokio::time::timeout(Duration::from_secs(10), heard_it).await.unwrap(), Some(7));
@@ -331,16 +340,16 @@ mod tests {
         tokio::time::timeout(Duration::from_secs(10), moved).await.unwrap();
         let mut count = || std::iter::from_fn(|| heard.try_recv().ok()).count();
         let mut cx = Context::from_waker(Waker::noop());
-        assert!(settled.poll(&mut cx).is_none());
+        assert!(settled.poll(&mut cx, None).is_none());
         let first = count();
         assert!((1..=5).contains(&first), "{first}");
         let other = turns.0.clone().try_acquire_owned().unwrap();
-        assert!(settled.poll(&mut cx).is_none());
+        assert!(settled.poll(&mut cx, None).is_none());
         assert_eq!(count(), 0);
         drop(other);
         let mut all = first;
         while all < 20 {
-            let turn = settled.poll(&mut cx);
+            let turn = settled.poll(&mut cx, None);
             assert!(turn.is_some(), "{all}");
             assert_eq!(turns.0.available_permits(), 0);
             all += count();
