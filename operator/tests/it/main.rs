@@ -7,6 +7,7 @@ mod assignment;
 mod deletions;
 mod following;
 mod installation;
+mod former;
 mod joining;
 mod modes;
 mod pod;
