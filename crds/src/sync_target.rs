@@ -56,7 +56,9 @@ pub struct SyncTargetSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubeconfig_secret_ref: Option<SecretKeyRef>,
     /// The resources to import and sync, as `deployments.apps`; `*` for all. If none is given:
-    /// every custom resource, and the usual ones of Kubernetes.
+    /// every custom resource, and the usual ones of Kubernetes. To whatever that is
+    /// `customresourcedefinitions.apiextensions.k8s.io` comes by its own name alone: with it,
+    /// definitions that are assigned to the target are installed in the cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1024), inner(length(min = 1, max = 317)))]
     pub resources: Vec<String>,

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::rights::{SYNC_VERBS, cluster_rules};
+use super::rights::{DEFINE_VERBS, SYNC_VERBS, cluster_rules};
 use super::*;
 
 fn settings() -> Settings {
@@ -96,7 +96,15 @@ fn rights_are_those_of_the_synced_types() {
         assert!(!may(&types, verb, "rbac.authorization.k8s.io", "clusterroles"), "{verb}");
     }
     assert!(may(&types, "watch", "apiextensions.k8s.io", "customresourcedefinitions"));
-    assert!(!may(&types, "patch", "apiextensions.k8s.io", "customresourcedefinitions"));
+    let (group, resource) = contract::DEFINITIONS;
+    let definitions = SyncedType { group: group.into(), resource: resource.into() };
+    for verb in DEFINE_VERBS {
+        assert!(may(std::slice::from_ref(&definitions), verb, group, resource), "{verb}");
+    }
+    for verb in ["create", "patch", "update", "delete", "deletecollection"] {
+        assert!(!may(&types, verb, group, resource), "{verb}");
+    }
+    assert!(!may(&[definitions], "delete", group, resource), "nobody asks for its objects to go");
     assert!(!may(&types, "update", "apps", "deployments"));
     assert!(!may(&types, "deletecollection", "apps", "deployments"));
     let all = [SyncedType { group: "*".into(), resource: "*".into() }];

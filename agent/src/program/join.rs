@@ -143,13 +143,15 @@ fn types(object: &Value) -> Vec<SyncedType> {
     };
     let accepted = object.pointer("/status/syncedResources").and_then(Value::as_array);
     let text = |value: &Value, field: &str| value.get(field)?.as_str().map(str::to_owned);
-    let mut types: Vec<SyncedType> = match Selection::of(named, false).asked() {
+    let selection = Selection::of(named, false);
+    let mut types: Vec<SyncedType> = match selection.asked() {
         Asked::All => vec![synced(("*", "*"))],
         Asked::Usual => USUAL.map(synced).to_vec(),
         Asked::Named(named) => named.iter().map(|(g, r)| synced((g, r))).collect(),
     };
     types.extend(accepted.into_iter().flatten().filter_map(|resource| {
         let group = text(resource, "group").unwrap_or_default();
+    types.extend(selection.has_definitions().then(|| synced(contract::DEFINITIONS)));
         Some(SyncedType { group, resource: text(resource, "resource")? })
     }));
     types.sort();
@@ -207,6 +209,12 @@ mod tests {
     #[test]
     fn loopback_means_another_machine_there() {
         for (host, expect) in
+        let (group, resource) = contract::DEFINITIONS;
+        let definitions = json!({
+            "spec": {"resources": ["things.x.io", format!("{resource}.{group}")]},
+            "status": {"syncedResources": [{"group": group, "resource": resource}]},
+        });
+        check(definitions, &[(group, resource), ("x.io", "things")]);
             [("localhost", true), ("127.0.0.1", true), ("::1", true), ("a.io", false)]
         {
             assert_eq!(is_loopback(host), expect, "{host}");

@@ -18,8 +18,8 @@ pub use names::{
 };
 
 pub use types::{
-    CORE, SCHEMA_DIGEST_LENGTH, TypeName, import_name, parse_type_name, schema_name, type_name,
-    type_object_name, why_not_hashed,
+    CORE, DEFINITIONS, SCHEMA_DIGEST_LENGTH, TypeName, asks_for_definitions, import_name,
+    parse_type_name, schema_name, type_name, type_object_name, why_not_hashed,
 };
 
 pub use upsync::may_go_up;

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 
 mod assignment;
+mod definitions;
 mod deletions;
 mod following;
 mod installation;
