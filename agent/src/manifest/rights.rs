@@ -28,11 +28,12 @@ pub struct SyncedType {
     pub resource: String,
 }
 
-/// The rules of the agent's ClusterRole: sorted, one for each group.
-pub fn cluster_rules(types: &[SyncedType]) -> Vec<Value> {
+/// The rules of the agent's ClusterRole: sorted, one for each group. Status goes down to the copies of
+/// `statuses`.
+pub fn cluster_rules(types: &[SyncedType], statuses: &[SyncedType]) -> Vec<Value> {
     let mut groups: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for synced in types {
     let (mut of_definitions, (definers, definitions)) = (&READ_ONLY[..], contract::DEFINITIONS);
+    for synced in types {
         if (&*synced.group, &*synced.resource) == contract::DEFINITIONS {
             of_definitions = &DEFINE_VERBS;
         } else {
@@ -57,6 +58,10 @@ pub fn cluster_rules(types: &[SyncedType]) -> Vec<Value> {
     rules.extend(groups.into_iter().map(|(group, resources)| {
         let resources: Vec<&str> = resources.into_iter().collect();
         rule(group, &resources, &SYNC_VERBS)
+    }));
+    rules.extend(statuses.iter().map(|synced| {
+        let status = format!("{}/status", synced.resource);
+        rule(&synced.group, &[&status], &["patch"])
     }));
     rules
 }

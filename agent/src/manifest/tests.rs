@@ -26,6 +26,7 @@ fn settings() -> Settings {
             synced("apps", "deployments"),
             synced("", "configmaps"),
         ],
+        statuses: Vec::new(),
     }
 }
 
@@ -79,7 +80,7 @@ fn secrets_are_not_shown() {
 #[test]
 fn rights_are_those_of_the_synced_types() {
     let may = |types: &[SyncedType], verb: &str, group: &str, resource: &str| {
-        cluster_rules(types).iter().any(|rule| {
+        cluster_rules(types, &[]).iter().any(|rule| {
             let has = |list: &str, one: &str| {
                 let list = rule[list].as_array();
                 list.is_some_and(|list| list.iter().any(|entry| entry == one || entry == "*"))
@@ -109,6 +110,14 @@ fn rights_are_those_of_the_synced_types() {
     assert!(!may(&types, "deletecollection", "apps", "deployments"));
     let all = [SyncedType { group: "*".into(), resource: "*".into() }];
     assert!(may(&all, "patch", "any.io", "things"));
+    // Status is written only where it goes down.
+    assert!(!may(&types, "patch", "apps", "deployments/status"));
+    let statuses = [SyncedType { group: "apps".into(), resource: "deployments".into() }];
+    let rules = cluster_rules(&types, &statuses);
+    let expect = serde_json::json!({
+        "apiGroups": ["apps"], "resources": ["deployments/status"], "verbs": ["patch"],
+    });
+    assert_eq!(rules.last(), Some(&expect));
 }
 
 /// What matters changes the digest; the token does not.
@@ -120,6 +129,7 @@ fn digests() {
     check(Settings { image: "other".into(), ..settings() }, false);
     check(Settings { authority: None, ..settings() }, false);
     check(Settings { types: Vec::new(), ..settings() }, false);
+    check(Settings { statuses: settings().types, ..settings() }, false);
     check(Settings { pull_secret: Some("{}".into()), ..settings() }, false);
 }
 

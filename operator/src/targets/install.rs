@@ -58,6 +58,17 @@ pub(crate) fn settings(options: &AgentOptions, target: &Target, token: Option<St
         .map(|synced| SyncedType { group: synced.group.clone(), resource: synced.resource.clone() })
         .collect();
     types.sort();
+    let mut statuses: Vec<SyncedType> = { target.spec.status_down.iter() }
+        .map(|one| contract::parse_type_name(&one.resource))
+        .filter(|(group, resource)| contract::status_may_go_down(group, resource))
+        .map(|(group, resource)| SyncedType {
+            group: group.to_owned(),
+            resource: resource.to_owned(),
+        })
+        // Nothing is to be held for what isn't there.
+        .filter(|synced| types.contains(synced))
+        .collect();
+    statuses.sort();
     Settings {
         hub: options.hub.clone(),
         authority: options.authority.clone(),
@@ -69,6 +80,7 @@ pub(crate) fn settings(options: &AgentOptions, target: &Target, token: Option<St
         pull_secret: options.pull_secret.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         types,
+        statuses,
     }
 }
 
