@@ -45,6 +45,8 @@ pub struct Settings {
     pub version: String,
     /// The types whose objects it syncs.
     pub types: Vec<SyncedType>,
+    /// Those of them to whose copies status goes down.
+    pub statuses: Vec<SyncedType>,
 }
 
 // === impl Settings ===

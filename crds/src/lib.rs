@@ -39,9 +39,9 @@ pub use placement::{
 };
 pub use selector::{LabelSelector, Requirement, RequirementOperator};
 pub use sync_target::{
-    Adoption, AllowedClusters, Mode, NamespaceMapping, Quantity, SecretKeyRef, SyncTarget,
-    SyncTargetSpec, SyncTargetStatus, SyncedResource, SyncedState, Taint, TaintEffect, Upsync,
-    UpsyncObjects,
+    Adoption, AllowedClusters, Mode, NamespaceMapping, Quantity, SecretKeyRef, StatusDown,
+    SyncTarget, SyncTargetSpec, SyncTargetStatus, SyncedResource, SyncedState, Taint, TaintEffect,
+    Upsync, UpsyncObjects,
 };
 
 /// The CRDs of all types, in the order in which they are installed.

@@ -56,7 +56,9 @@ pub struct SyncTargetSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubeconfig_secret_ref: Option<SecretKeyRef>,
     /// The resources to import and sync, as `deployments.apps`; `*` for all. If none is given:
-    /// every custom resource, and the usual ones of Kubernetes.
+    /// every custom resource, and the usual ones of Kubernetes. To whatever that is
+    /// `customresourcedefinitions.apiextensions.k8s.io` comes by its own name alone: with it,
+    /// definitions that are assigned to the target are installed in the cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1024), inner(length(min = 1, max = 317)))]
     pub resources: Vec<String>,
@@ -73,6 +75,10 @@ pub struct SyncTargetSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["resource"]))]
     pub upsync: Vec<Upsync>,
+    /// Types of which status that controllers write at the hub goes down to the cluster.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["resource"]))]
+    pub status_down: Vec<StatusDown>,
     /// Whether nothing new is placed here.
     #[serde(default)]
     pub unschedulable: bool,
@@ -182,6 +188,34 @@ pub enum UpsyncObjects {
     Labelled,
     /// All, but for copies.
     All,
+}
+
+/// Status that controllers write at the hub goes down to the copies of one type. Each field of a status
+/// has one owner: these are the hub's, are put into the copies, and do not come up; all others are
+/// the cluster's, as ever.
+///
+/// The cluster must serve the subresource `status` of the type. What has gone down stays there when
+/// this is taken back.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[x_kube(
+    validation = Rule::new("self.resource != 'customresourcedefinitions.apiextensions.k8s.io' && !self.resource.matches('[.]kcp[.]io$')").message("status of this type never goes down"),
+)]
+pub struct StatusDown {
+    /// The resource, as `things.example.org`.
+    #[schemars(
+        length(min = 1, max = 317),
+        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+    )]
+    pub resource: String,
+    /// The fields of the status that go down, as `address` or `network.address`, but none of items of
+    /// lists. If none is given: the whole status, and nothing of it comes up.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 64),
+        inner(length(min = 1, max = 253), regex(pattern = r"^[A-Za-z_][-A-Za-z0-9_]*([.][A-Za-z_][-A-Za-z0-9_]*)*$")),
+        extend("x-kubernetes-list-type" = "set")
+    )]
+    pub fields: Vec<String>,
 }
 
 /// What keeps objects away from a target.

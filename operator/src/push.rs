@@ -96,6 +96,17 @@ impl Pushes {
         Ok(())
     }
 
+    /// Whether the agent of a target runs.
+    pub(crate) fn runs(&self, key: &TargetKey) -> bool {
+        self.running.lock().contains_key(key)
+    }
+
+    /// Whether the agent of a target runs and goes by this kubeconfig.
+    pub(crate) fn runs_by(&self, key: &TargetKey, kubeconfig: &[u8]) -> bool {
+        let digest: [u8; 32] = Sha256::digest(kubeconfig).into();
+        self.running.lock().get(key).is_some_and(|present| present.digest == digest)
+    }
+
     /// Ends the agent of a target, if one runs.
     pub(crate) fn stop(&self, key: &TargetKey) {
         self.running.lock().remove(key);

@@ -15,6 +15,7 @@
 
 mod conditions;
 pub(crate) mod drain;
+mod former;
 pub(crate) mod heartbeat;
 pub(crate) mod index;
 mod install;

@@ -46,6 +46,8 @@ pub enum Kind {
     Release,
     /// Sends a status up.
     Status,
+    /// Applies to a copy's status what of it is the hub's.
+    StatusDown,
     /// Sends a number of replicas up.
     Replicas,
     /// Applies an ObjectSync.
@@ -141,6 +143,7 @@ impl Kind {
             Self::Claim => "claim",
             Self::Release => "release",
             Self::Status => "status",
+            Self::StatusDown => "status_down",
             Self::Replicas => "replicas",
             Self::Record => "record",
             Self::DeleteRecord => "delete_record",

@@ -18,6 +18,7 @@ mod remove;
 mod report;
 mod requests;
 mod spaces;
+mod status_down;
 mod upsync;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -170,9 +171,13 @@ impl Engine {
     pub fn set_target(&mut self, target: Target, now: Now) {
         let Target { identity, cluster, name, .. } = self.target.clone();
         let adopts = target.adoption != self.target.adoption;
+        let shares = target.status_down != self.target.status_down;
         self.target = Target { identity, cluster, name, ..target };
         let all: Vec<_> = self.index.iter().map(|(id, _)| id).collect();
         for id in all {
+            if shares {
+                self.share_anew(id);
+            }
             if let Some(entry) = self.index.get_mut(id)
                 && adopts
                 && matches!(entry.copy, entry::Copy::Foreign(_))

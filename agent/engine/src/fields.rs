@@ -5,7 +5,7 @@
 //! children is owned whole. Depth is bounded by that of the object, which `serde_json` bounds.
 
 use contract::{SYNCER, UPSTREAM};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::digest::{Digest, Hasher};
 
@@ -14,16 +14,51 @@ pub(crate) const REPLICAS: [&str; 2] = ["spec", "replicas"];
 
 /// What our applies own of an object.
 pub(crate) fn ours(object: &Value) -> Option<&Map<String, Value>> {
-    applied_by(object, SYNCER)
+    applied_by(object, SYNCER, "")
 }
 
-/// What the applies of a manager own of an object.
-fn applied_by<'o>(object: &'o Value, manager: &str) -> Option<&'o Map<String, Value>> {
+/// What the applies of a manager to a subresource, or to the object itself, own of it.
+fn applied_by<'o>(
+    object: &'o Value,
+    manager: &str,
+    subresource: &str,
+) -> Option<&'o Map<String, Value>> {
     let is_ours = |entry: &&Value| {
         let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
-        text("manager") == manager && text("operation") == "Apply" && text("subresource").is_empty()
+        text("manager") == manager
+            && text("operation") == "Apply"
+            && text("subresource") == subresource
     };
     entries(object).find(is_ours)?.get("fieldsV1")?.as_object()
+}
+
+/// What our applies to the status of an object own of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OfStatus {
+    /// A digest of these fields and their values.
+    pub(crate) view: Digest,
+    /// The fields, as JSON.
+    fields: Box<[u8]>,
+}
+
+// === impl OfStatus ===
+
+impl OfStatus {
+    /// Reads it; `None` if they own nothing.
+    pub(crate) fn of(object: &Value) -> Option<Self> {
+        let fields = applied_by(object, SYNCER, "status")?;
+        let mut hasher = Hasher::new();
+        add(object, fields, None, &mut hasher);
+        let bytes = Value::Object(fields.clone()).to_string().into_bytes();
+        Some(Self { view: hasher.end(), fields: bytes.into_boxed_slice() })
+    }
+
+    /// Whether that is exactly what is desired, in the status as it is.
+    pub(crate) fn matches(&self, desired: &Value, status: &Value) -> bool {
+        let wrapped = |status: &Value| json!({"status": status});
+        let fields = serde_json::from_slice::<Map<String, Value>>(&self.fields);
+        fields.is_ok_and(|fields| same_fields(&wrapped(desired), &wrapped(status), &fields, None))
+    }
 }
 
 /// What all managers own of an object, each by itself.
@@ -58,7 +93,7 @@ pub(crate) fn view(object: &Value, without: Option<&[&str]>) -> Digest {
 /// As [`view`], of what the applies of a manager own.
 pub(crate) fn view_of(object: &Value, manager: &str, without: Option<&[&str]>) -> Digest {
     let mut hasher = Hasher::new();
-    if let Some(ours) = applied_by(object, manager) {
+    if let Some(ours) = applied_by(object, manager, "") {
         add(object, ours, without, &mut hasher);
     }
     hasher.end()
@@ -84,7 +119,7 @@ fn matches_by(
     locator: &str,
     without: Option<&[&str]>,
 ) -> bool {
-    let ours = applied_by(object, manager);
+    let ours = applied_by(object, manager, "");
     let (Some(ours), Some(desired)) = (ours, desired.as_object()) else { return false };
     let metadata = |key: &str| {
         let wanted = desired.get("metadata").and_then(|metadata| metadata.get(key));

@@ -17,6 +17,7 @@ pub(crate) fn target() -> Target {
         wildcard: true,
         mapping: Mapping::Same,
         upsync: std::sync::Arc::default(),
+        status_down: std::sync::Arc::default(),
         adoption: Adoption::Never,
         reserved_namespaces: BTreeSet::new(),
         limits: Limits::default(),

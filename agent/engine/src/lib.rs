@@ -11,7 +11,8 @@
 //!    what is there and not ours is a collision, which [`Adoption`] decides.
 //! 2. A copy is applied with force, with its UID, when the object changed or when somebody changed
 //!    fields that are ours. What others own is left alone.
-//! 3. The copy's status goes upstream, as a patch of what differs.
+//! 3. The copy's status goes upstream, as a patch of what differs; what of it is the hub's
+//!    ([`StatusDown`]) goes the other way, and only that.
 //! 4. An object that is to go (deleted, or state label `Remove`) is read once more, live; the copy
 //!    is deleted by UID; when it is gone, state label and finalizer are removed in one patch.
 //!
@@ -44,6 +45,7 @@ mod locator;
 mod names;
 mod rules;
 mod status;
+mod status_down;
 mod summary;
 mod target;
 mod types;
@@ -51,6 +53,7 @@ mod types;
 pub use action::{Action, ActionId, Kind, Method, Request, Side};
 pub use engine::Engine;
 pub use input::{Event, Failure, Now, Outcome};
+pub use status_down::StatusDown;
 pub use summary::{Paused, Summary, UpstreamChange};
 pub use target::{
     Adoption, Approvals, Exemption, Identity, Limits, Mapping, Memory, Target, Upsync,

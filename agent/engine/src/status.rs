@@ -74,7 +74,8 @@ fn translate_one(holder: &mut Value, generations: Generations, shown: Option<&Va
     holder.insert(OBSERVED.to_owned(), observed.into());
 }
 
-fn without_nulls(value: &Value) -> Value {
+/// Without members that are null.
+pub(crate) fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(members) => {
             let kept = members.iter().filter(|(_, value)| !value.is_null());

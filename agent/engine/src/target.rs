@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{GroupResource, SyncedType};
+use crate::{GroupResource, StatusDown, SyncedType};
 
 /// A SyncTarget and how its objects are to be treated.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub struct Target {
     pub adoption: Adoption,
     /// Types of which objects that are born in the physical cluster go up.
     pub upsync: Arc<[Upsync]>,
+    /// Types of which status goes down, too.
+    pub status_down: Arc<[StatusDown]>,
     /// Downstream namespaces that are never used, besides `kube-*`: the agent's own.
     pub reserved_namespaces: BTreeSet<Arc<str>>,
     /// Bounds.

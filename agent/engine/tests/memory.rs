@@ -68,6 +68,7 @@ fn two_thousand_objects_on_both_sides() {
         wildcard: false,
         mapping: Mapping::Same,
         upsync: std::sync::Arc::default(),
+        status_down: std::sync::Arc::default(),
         adoption: Adoption::Never,
         reserved_namespaces: Default::default(),
         limits: Limits::default(),

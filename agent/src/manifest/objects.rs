@@ -49,7 +49,7 @@ fn around(settings: &Settings) -> Vec<Value> {
         object(settings, "Secret", PULL_SECRET, body)
     }));
     let named = settings.namespace();
-    let rules = cluster_rules(&settings.types);
+    let rules = cluster_rules(&settings.types, &settings.statuses);
     objects.push(object(settings, "ClusterRole", &named, json!({"rules": rules})));
     objects.push(binding(settings, "ClusterRoleBinding", "ClusterRole", &named));
     objects.push(object(settings, "Role", AGENT_NAME, json!({"rules": own_rules()})));

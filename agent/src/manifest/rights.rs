@@ -12,6 +12,10 @@ use super::names::{AGENT_NAME, IDENTITY_SECRET};
 /// What an agent does with objects that it syncs.
 pub const SYNC_VERBS: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
 
+/// What an agent does with definitions of types, where they go down: it never deletes one, and with it
+/// what is stored of its type.
+pub const DEFINE_VERBS: [&str; 6] = ["get", "list", "watch", "create", "patch", "update"];
+
 /// What an agent does with what it only looks at.
 const READ_ONLY: [&str; 3] = ["get", "list", "watch"];
 
@@ -24,11 +28,17 @@ pub struct SyncedType {
     pub resource: String,
 }
 
-/// The rules of the agent's ClusterRole: sorted, one for each group.
-pub fn cluster_rules(types: &[SyncedType]) -> Vec<Value> {
+/// The rules of the agent's ClusterRole: sorted, one for each group. Status goes down to the copies of
+/// `statuses`.
+pub fn cluster_rules(types: &[SyncedType], statuses: &[SyncedType]) -> Vec<Value> {
     let mut groups: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let (mut of_definitions, (definers, definitions)) = (&READ_ONLY[..], contract::DEFINITIONS);
     for synced in types {
-        groups.entry(&synced.group).or_default().insert(&synced.resource);
+        if (&*synced.group, &*synced.resource) == contract::DEFINITIONS {
+            of_definitions = &DEFINE_VERBS;
+        } else {
+            groups.entry(&synced.group).or_default().insert(&synced.resource);
+        }
     }
     let mut rules = vec![
         // Where objects are put. A namespace is deleted only if the agent made it.
@@ -37,7 +47,7 @@ pub fn cluster_rules(types: &[SyncedType]) -> Vec<Value> {
         rule("", &["events"], &["get", "list", "watch", "create", "patch"]),
         rule("events.k8s.io", &["events"], &["create", "patch"]),
         // Which types there are, and how large the cluster is.
-        rule("apiextensions.k8s.io", &["customresourcedefinitions"], &READ_ONLY),
+        rule(definers, &[definitions], of_definitions),
         rule("", &["nodes"], &READ_ONLY),
         // The documents of types; bound to everybody in most clusters, not in all.
         json!({
@@ -48,6 +58,10 @@ pub fn cluster_rules(types: &[SyncedType]) -> Vec<Value> {
     rules.extend(groups.into_iter().map(|(group, resources)| {
         let resources: Vec<&str> = resources.into_iter().collect();
         rule(group, &resources, &SYNC_VERBS)
+    }));
+    rules.extend(statuses.iter().map(|synced| {
+        let status = format!("{}/status", synced.resource);
+        rule(&synced.group, &[&status], &["patch"])
     }));
     rules
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::rights::{SYNC_VERBS, cluster_rules};
+use super::rights::{DEFINE_VERBS, SYNC_VERBS, cluster_rules};
 use super::*;
 
 fn settings() -> Settings {
@@ -26,6 +26,7 @@ fn settings() -> Settings {
             synced("apps", "deployments"),
             synced("", "configmaps"),
         ],
+        statuses: Vec::new(),
     }
 }
 
@@ -79,7 +80,7 @@ fn secrets_are_not_shown() {
 #[test]
 fn rights_are_those_of_the_synced_types() {
     let may = |types: &[SyncedType], verb: &str, group: &str, resource: &str| {
-        cluster_rules(types).iter().any(|rule| {
+        cluster_rules(types, &[]).iter().any(|rule| {
             let has = |list: &str, one: &str| {
                 let list = rule[list].as_array();
                 list.is_some_and(|list| list.iter().any(|entry| entry == one || entry == "*"))
@@ -96,11 +97,27 @@ fn rights_are_those_of_the_synced_types() {
         assert!(!may(&types, verb, "rbac.authorization.k8s.io", "clusterroles"), "{verb}");
     }
     assert!(may(&types, "watch", "apiextensions.k8s.io", "customresourcedefinitions"));
-    assert!(!may(&types, "patch", "apiextensions.k8s.io", "customresourcedefinitions"));
+    let (group, resource) = contract::DEFINITIONS;
+    let definitions = SyncedType { group: group.into(), resource: resource.into() };
+    for verb in DEFINE_VERBS {
+        assert!(may(std::slice::from_ref(&definitions), verb, group, resource), "{verb}");
+    }
+    for verb in ["create", "patch", "update", "delete", "deletecollection"] {
+        assert!(!may(&types, verb, group, resource), "{verb}");
+    }
+    assert!(!may(&[definitions], "delete", group, resource), "nobody asks for its objects to go");
     assert!(!may(&types, "update", "apps", "deployments"));
     assert!(!may(&types, "deletecollection", "apps", "deployments"));
     let all = [SyncedType { group: "*".into(), resource: "*".into() }];
     assert!(may(&all, "patch", "any.io", "things"));
+    // Status is written only where it goes down.
+    assert!(!may(&types, "patch", "apps", "deployments/status"));
+    let statuses = [SyncedType { group: "apps".into(), resource: "deployments".into() }];
+    let rules = cluster_rules(&types, &statuses);
+    let expect = serde_json::json!({
+        "apiGroups": ["apps"], "resources": ["deployments/status"], "verbs": ["patch"],
+    });
+    assert_eq!(rules.last(), Some(&expect));
 }
 
 /// What matters changes the digest; the token does not.
@@ -112,6 +129,7 @@ fn digests() {
     check(Settings { image: "other".into(), ..settings() }, false);
     check(Settings { authority: None, ..settings() }, false);
     check(Settings { types: Vec::new(), ..settings() }, false);
+    check(Settings { statuses: settings().types, ..settings() }, false);
     check(Settings { pull_secret: Some("{}".into()), ..settings() }, false);
 }
 

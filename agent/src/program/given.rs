@@ -31,7 +31,7 @@ pub(super) async fn run(
     resources: &[String],
     types: &watch::Sender<Arc<[SyncedType]>>,
 ) {
-    let selection = Selection::of(resources.iter().map(String::as_str), false);
+    let selection = Selection::of_named(resources.iter().map(String::as_str));
     loop {
         let base = upstream.base(cluster);
         let both = tokio::join!(discover(&upstream.link, &base), discover(downstream, ""));

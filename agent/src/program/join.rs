@@ -8,6 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use client::{Ask, Authorities, JSON, Link, Server};
 use contract::{BOOTSTRAP_TARGET_NAME, BOOTSTRAP_TARGET_UID};
+use engine::StatusDown;
 use http::Method;
 use jiff::{Timestamp, ToSpan};
 use rustls::crypto::aws_lc_rs;
@@ -80,6 +81,7 @@ pub async fn manifest(args: &JoinArgs) -> anyhow::Result<String> {
         pull_secret,
         version: VERSION.to_owned(),
         types: types(&object),
+        statuses: statuses(&object),
     };
     Ok(manifest.to_yaml()?)
 }
@@ -143,17 +145,32 @@ fn types(object: &Value) -> Vec<SyncedType> {
     };
     let accepted = object.pointer("/status/syncedResources").and_then(Value::as_array);
     let text = |value: &Value, field: &str| value.get(field)?.as_str().map(str::to_owned);
-    let mut types: Vec<SyncedType> = match Selection::of(named, false).asked() {
+    let selection = Selection::of(named, false);
+    let mut types: Vec<SyncedType> = match selection.asked() {
         Asked::All => vec![synced(("*", "*"))],
         Asked::Usual => USUAL.map(synced).to_vec(),
         Asked::Named(named) => named.iter().map(|(g, r)| synced((g, r))).collect(),
     };
+    types.extend(selection.has_definitions().then(|| synced(contract::DEFINITIONS)));
     types.extend(accepted.into_iter().flatten().filter_map(|resource| {
         let group = text(resource, "group").unwrap_or_default();
         Some(SyncedType { group, resource: text(resource, "resource")? })
     }));
     types.sort();
     types.dedup();
+    types
+}
+
+/// The types to whose copies status goes down.
+fn statuses(object: &Value) -> Vec<SyncedType> {
+    let all = StatusDown::of(object);
+    let mut types: Vec<SyncedType> = { all.iter() }
+        .map(|one| SyncedType {
+            group: one.resource.group.to_string(),
+            resource: one.resource.resource.to_string(),
+        })
+        .collect();
+    types.sort();
     types
 }
 
@@ -192,6 +209,12 @@ mod tests {
         });
         check(named, &[("", "services"), ("apps", "deployments"), ("x.io", "things")]);
         assert_eq!(types(&json!({})).len(), USUAL.len());
+        let (group, resource) = contract::DEFINITIONS;
+        let definitions = json!({
+            "spec": {"resources": ["things.x.io", format!("{resource}.{group}")]},
+            "status": {"syncedResources": [{"group": group, "resource": resource}]},
+        });
+        check(definitions, &[(group, resource), ("x.io", "things")]);
     }
 
     #[test]

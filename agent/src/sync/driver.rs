@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{
-    Adoption, Approvals, Engine, Exemption, Identity, Limits, Mapping, Now, Outcome, Side, Target,
-    Upsync,
+    Adoption, Approvals, Engine, Exemption, Identity, Limits, Mapping, Now, Outcome, Side,
+    StatusDown, Target, Upsync,
 };
 use futures::StreamExt;
 use futures::future::{BoxFuture, FutureExt};
@@ -399,6 +399,7 @@ fn target_of(settings: &Settings, object: &Value, identity: Identity) -> Target 
             None => plain.adoption,
         },
         upsync: Upsync::of(object),
+        status_down: StatusDown::of(object),
         reserved_namespaces: settings.reserved_namespaces.clone(),
         limits: Limits::default(),
     }

@@ -7,11 +7,19 @@ use engine::{GroupResource, Scope, SyncedType};
 
 use super::cluster::Known;
 
-/// The types that a SyncTarget's status accepts and that are among `known`, sorted.
-pub(super) fn common(status: &SyncTargetStatus, known: &[&Known]) -> Arc<[SyncedType]> {
+/// The types that a SyncTarget's status accepts and that are among `known`, sorted. `definitions` says
+/// whether the SyncTarget asks for definitions of types, which every hub and every cluster knows.
+pub(super) fn common(
+    status: &SyncTargetStatus,
+    known: &[&Known],
+    definitions: bool,
+) -> Arc<[SyncedType]> {
     let accepted = status.synced_resources.iter().filter(|r| r.state == SyncedState::Accepted);
     let mut made: Vec<SyncedType> = accepted
         .filter_map(|resource| {
+            if (&*resource.group, &*resource.resource) == contract::DEFINITIONS {
+                return definitions.then(definition_type);
+            }
             let found = |version: &String| {
                 known.iter().find(|one| {
                     (&*one.group, &*one.plural) == (&*resource.group, &*resource.resource)
@@ -33,6 +41,21 @@ pub(super) fn common(status: &SyncTargetStatus, known: &[&Known]) -> Arc<[Synced
         .collect();
     made.sort_by(|a, b| a.resource.cmp(&b.resource));
     made.into()
+}
+
+/// The type of definitions.
+fn definition_type() -> SyncedType {
+    let (group, plural) = contract::DEFINITIONS;
+    SyncedType {
+        resource: GroupResource::new(group, plural),
+        version: "v1".into(),
+        kind: "CustomResourceDefinition".into(),
+        scope: Scope::Cluster,
+        // A definition's status is its own server's.
+        upstream_status: false,
+        downstream_status: true,
+        upstream_scale: false,
+    }
 }
 
 #[cfg(test)]
@@ -73,8 +96,31 @@ mod tests {
         };
         let all = [known("v1", "things"), known("v1", "others"), known("v1", "late")];
         let all: Vec<&Known> = all.iter().collect();
-        let [one] = &*common(&status, &all) else { panic!("one type") };
+        let [one] = &*common(&status, &all, false) else { panic!("one type") };
         assert_eq!((one.resource.to_string(), &*one.version), ("things.x.io".to_owned(), "v1"));
         assert!(one.downstream_status && !one.upstream_status && one.upstream_scale);
+    }
+
+    /// Both sides have to say so, and nobody has to have seen the type.
+    #[test]
+    fn definitions_need_no_import() {
+        let (group, resource) = contract::DEFINITIONS;
+        let status = |state| SyncTargetStatus {
+            synced_resources: vec![SyncedResource {
+                group: group.into(),
+                resource: resource.into(),
+                versions: vec!["v1".into()],
+                kind: "CustomResourceDefinition".into(),
+                subresources: Vec::new(),
+                state,
+                message: None,
+            }],
+            ..SyncTargetStatus::default()
+        };
+        let [one] = &*common(&status(SyncedState::Accepted), &[], true) else { panic!("one type") };
+        assert_eq!((&*one.resource.resource, one.scope), (resource, Scope::Cluster));
+        assert!(!one.upstream_status);
+        assert!(common(&status(SyncedState::Accepted), &[], false).is_empty());
+        assert!(common(&status(SyncedState::Pending), &[], true).is_empty());
     }
 }

@@ -218,8 +218,11 @@ impl Loop {
         };
         // The hub leaves parts out for agents; what is asked for is not among them.
         let Ok(target) = serde_json::from_value::<SyncTarget>(object) else { return false };
+        let hashed = target.spec.namespace_mapping == NamespaceMapping::Hashed;
+        let selection = Selection::of(target.spec.resources.iter().map(String::as_str), hashed);
         let known: Vec<&Known> = self.read.known().collect();
-        let types = common(&target.status.unwrap_or_default(), &known);
+        let status = target.status.unwrap_or_default();
+        let types = common(&status, &known, selection.has_definitions());
         let count = types.len();
         let changed = self.settings.types.send_if_modified(|current| {
             let differs = **current != *types;
@@ -231,8 +234,6 @@ impl Loop {
         if changed {
             info!(types = count, "the types that are synced have changed");
         }
-        let hashed = target.spec.namespace_mapping == NamespaceMapping::Hashed;
-        let selection = Selection::of(target.spec.resources.iter().map(String::as_str), hashed);
         let news = self.selection.as_ref() != Some(&selection);
         self.selection = Some(selection);
         news

@@ -34,6 +34,8 @@ const OWN: &str = "kcp.io";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
     asked: Asked,
+    /// Whether definitions of types go down.
+    definitions: bool,
     /// Whether namespaces are called by hashes in the cluster.
     hashed: bool,
 }
@@ -53,18 +55,42 @@ pub enum Asked {
 
 impl Selection {
     /// What a SyncTarget says: names as `deployments.apps`, `services` or `services.core`; `*` for all;
-    /// and whether its `namespaceMapping` is `Hashed`.
+    /// and whether its `namespaceMapping` is `Hashed`. Definitions of types come to whatever else is
+    /// named, or to the usual ones.
     pub fn of<'a>(resources: impl IntoIterator<Item = &'a str>, hashed: bool) -> Self {
-        let mut named = Vec::new();
+        let (mut named, mut all, mut definitions) = (Vec::new(), false, false);
         for resource in resources {
-            if matches!(resource, "*" | "*.") {
-                return Self { asked: Asked::All, hashed };
-            }
             let (group, plural) = contract::parse_type_name(resource);
-            named.push((group.to_owned(), plural.to_owned()));
+            if (group, plural) == contract::DEFINITIONS {
+                definitions = true;
+            } else if matches!(resource, "*" | "*.") {
+                all = true;
+            } else {
+                named.push((group.to_owned(), plural.to_owned()));
+            }
         }
-        let asked = if named.is_empty() { Asked::Usual } else { Asked::Named(named) };
-        Self { asked, hashed }
+        let asked = match (all, named.is_empty()) {
+            (true, _) => Asked::All,
+            (false, true) => Asked::Usual,
+            (false, false) => Asked::Named(named),
+        };
+        Self { asked, definitions, hashed }
+    }
+
+    /// As [`Self::of`], and nothing but what is named: definitions alone, if only they are.
+    pub fn of_named<'a>(resources: impl IntoIterator<Item = &'a str>) -> Self {
+        let selection = Self::of(resources, false);
+        match selection.asked {
+            Asked::Usual if selection.definitions => {
+                Self { asked: Asked::Named(Vec::new()), ..selection }
+            }
+            _ => selection,
+        }
+    }
+
+    /// Whether definitions of types go down.
+    pub fn has_definitions(&self) -> bool {
+        self.definitions
     }
 
     /// What is asked for.
@@ -98,6 +124,7 @@ impl Selection {
     pub fn has(&self, group: &str, plural: &str) -> bool {
         match &self.asked {
             _ if is_own(group) => false,
+            _ if (group, plural) == contract::DEFINITIONS => self.definitions,
             Asked::All => true,
             Asked::Usual => USUAL.contains(&(group, plural)),
             Asked::Named(named) => {
@@ -142,5 +169,29 @@ mod tests {
         assert!(named.has("", "services") && named.has("", "pods") && !named.has("apps", "pods"));
         let all_of_one = Selection::of(["*.x.io"], false);
         assert!(all_of_one.has_custom("x.io", "others"));
+    }
+
+    /// They come by their own name, and take nothing away.
+    #[test]
+    fn definitions() {
+        const NAME: &str = "customresourcedefinitions.apiextensions.k8s.io";
+        let check = |named: &[&str], asked: &Asked, expect: bool| {
+            let selection = Selection::of(named.iter().copied(), false);
+            let (group, plural) = contract::DEFINITIONS;
+            assert_eq!(&selection.asked, asked, "{named:?}");
+            assert_eq!(selection.has_definitions(), expect, "{named:?}");
+            assert_eq!(selection.has(group, plural), expect, "{named:?}");
+        };
+        check(&[], &Asked::Usual, false);
+        check(&["*"], &Asked::All, false);
+        check(&["*", NAME], &Asked::All, true);
+        check(&[NAME], &Asked::Usual, true);
+        let things = Asked::Named(vec![("x.io".to_owned(), "things".to_owned())]);
+        check(&["things.x.io", NAME], &things, true);
+        let all = Asked::Named(vec![("apiextensions.k8s.io".to_owned(), "*".to_owned())]);
+        check(&["*.apiextensions.k8s.io"], &all, false);
+        let alone = Selection::of_named([NAME]);
+        assert!(alone.has_definitions() && !alone.has_custom("x.io", "things"));
+        assert_eq!(Selection::of_named([]), Selection::of([], false));
     }
 }

@@ -164,10 +164,11 @@ impl Registry {
         let may = match right {
             Right::None | Right::Requested | Right::Upsynced => false,
             Right::Leased => !marks_differ(agent, old, new),
-            Right::Whole => {
-                let path = ["status", "credentialsNotBefore"];
+            // Which agents are let in is not theirs to say.
+            Right::Whole => ["credentialsNotBefore", "clusterUID"].iter().all(|field| {
+                let path = ["status", *field];
                 get(old, &path) == get(new, &path)
-            }
+            }),
             Right::Recorded => {
                 let path = ["metadata", "labels", SYNC_TARGET_LABEL];
                 let kept = get_str(new, &path) == Some(&*agent.uid);

@@ -270,9 +270,12 @@ async fn what_an_agent_writes_of_its_own() {
     let written = yard.patch(&agent, &format!("{}/status", east.path()), &status).await;
     assert_eq!(written.json()["status"]["agentVersion"], "1");
     assert!(!written.text().contains("\"kubeconfig\""), "{written:?}");
-    let revoke = json!({"status": {"credentialsNotBefore": "2020-01-01T00:00:00Z"}});
+    // Not which agents are let in.
     let path = format!("{}/status", east.path());
-    yard.patch(&agent, &path, &revoke).await.fails(403, "Forbidden");
+    for own in [json!({"credentialsNotBefore": "2020-01-01T00:00:00Z"}), json!({"clusterUID": "u"})]
+    {
+        yard.patch(&agent, &path, &json!({"status": own})).await.fails(403, "Forbidden");
+    }
     yard.patch(&agent, &east.path(), &json!({"spec": {"mode": "None"}}))
         .await
         .fails(403, "Forbidden");

@@ -7,6 +7,7 @@
 mod agent;
 mod metrics;
 mod names;
+mod status_down;
 mod types;
 mod upsync;
 
@@ -18,9 +19,11 @@ pub use names::{
 };
 
 pub use types::{
-    CORE, SCHEMA_DIGEST_LENGTH, TypeName, import_name, parse_type_name, schema_name, type_name,
-    type_object_name, why_not_hashed,
+    CORE, DEFINITIONS, SCHEMA_DIGEST_LENGTH, TypeName, asks_for_definitions, import_name,
+    parse_type_name, schema_name, type_name, type_object_name, why_not_hashed,
 };
+
+pub use status_down::status_may_go_down;
 
 pub use upsync::may_go_up;
 

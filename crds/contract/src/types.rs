@@ -90,6 +90,15 @@ fn hexadecimal(bytes: &[u8], text: &mut String) {
     }
 }
 
+/// The group and the plural of definitions of types, CustomResourceDefinitions.
+pub const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
+
+/// Whether the names in a SyncTarget's `spec.resources` ask for definitions of types. They go down
+/// only where they are named by their own name: what stands for all types does not stand for them.
+pub fn asks_for_definitions<'a>(resources: impl IntoIterator<Item = &'a str>) -> bool {
+    resources.into_iter().any(|name| parse_type_name(name) == DEFINITIONS)
+}
+
 /// Why objects of a type are not sent to a SyncTarget whose namespaces are called by hashes, if they
 /// aren't.
 pub fn why_not_hashed(group: &str, plural: &str) -> Option<&'static str> {
@@ -126,6 +135,23 @@ mod tests {
         let name = schema_name(&[0xa5; 32]);
         assert_eq!(name, format!("sha256-{}", "a5".repeat(32)));
     }
+
+    #[test]
+    fn definitions_are_asked_for_by_name() {
+        assert_eq!(type_name(DEFINITIONS.0, DEFINITIONS.1), DEFINITIONS_NAME);
+        for (resources, expect) in [
+            (&[][..], false),
+            (&["*"], false),
+            (&["*.apiextensions.k8s.io"], false),
+            (&["customresourcedefinitions"], false),
+            (&["services", DEFINITIONS_NAME], true),
+        ] {
+            let asked = asks_for_definitions(resources.iter().copied());
+            assert_eq!(asked, expect, "{resources:?}");
+        }
+    }
+
+    const DEFINITIONS_NAME: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
     #[test]
     fn long_names_end_with_a_digest() {

@@ -34,7 +34,9 @@ pub struct SyncTargetStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 4096))]
     pub synced_resources: Vec<SyncedResource>,
-    /// The UID of the cluster's namespace `kube-system`, by which it is known again.
+    /// The UID of the namespace `kube-system` of the cluster whose agents are let in. The operator
+    /// writes it, and with another one voids the credentials of agents from before; agents cannot
+    /// change it.
     #[serde(default, rename = "clusterUID", skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub cluster_uid: Option<String>,

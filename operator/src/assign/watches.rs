@@ -152,6 +152,9 @@ impl Assigner {
         self.put(&key, &marks);
         if around || !marks.is_empty() {
             self.queue.add(Item::Object(key.clone()));
+        } else {
+            // A worker that has read it before would note its marks once more.
+            self.queue.revisit(&Item::Object(key.clone()));
         }
         (!marks.is_empty()).then_some(key)
     }

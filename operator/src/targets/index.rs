@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crds::{SyncTargetSpec, SyncTargetStatus};
+use crds::{Mode, SyncTargetSpec, SyncTargetStatus};
 use kube::core::DynamicObject;
 use parking_lot::RwLock;
 use serde_json::Value;
@@ -131,6 +131,18 @@ impl Target {
     /// Whether it is being deleted.
     pub(crate) fn is_deleting(&self) -> bool {
         self.metadata.deleted.is_some()
+    }
+
+    /// Whether another physical cluster is meant by now than the one whose agents are believed: a person
+    /// has confirmed it, and nothing has been done about it yet. Where nobody but people goes to a
+    /// cluster, only they know.
+    pub(crate) fn is_moving(&self) -> bool {
+        let reached = self.spec.kubeconfig.is_some() || self.spec.kubeconfig_secret_ref.is_some();
+        let meant = self.annotation(contract::CLUSTER_UID);
+        let moves = meant.zip(self.status.cluster_uid.as_deref());
+        reached
+            && self.spec.mode != Mode::None
+            && moves.is_some_and(|(meant, known)| meant != known)
     }
 
     /// The value of an annotation.

@@ -19,35 +19,34 @@ use super::conditions::Verdict;
 use super::index::Target;
 use super::physical::Physical;
 use super::rights;
-use super::uninstall::{installed_in, is_ours, uninstall};
+use super::uninstall::{installed_in, is_ours};
 use crate::api::{Api, CallError};
 use crate::args::AgentOptions;
 
 /// How often everything is applied again, changed or not.
 const WHOLE: Duration = Duration::from_secs(600);
 
-/// After so long an agent that doesn't renew its Lease is known to be silent, with a margin.
-const SILENCE: Duration = Duration::from_secs(60);
-
 /// What is remembered of the last time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory {
+    /// The UID of the physical cluster.
+    cluster: String,
     /// When everything was applied.
     applied: Option<Instant>,
     /// The digest of what was applied.
     digest: String,
     /// Whether a token is in the cluster.
     token: bool,
-    /// When an agent was uninstalled that had been installed for another address of the hub.
-    moved: Option<Instant>,
 }
 
 // === impl Memory ===
 
 impl Memory {
-    /// Whether the Lease may be that of an agent which is not there any more.
-    pub(crate) fn has_moved(&self, now: Instant) -> bool {
-        self.moved.is_some_and(|moved| now.saturating_duration_since(moved) < SILENCE)
+    /// What was done in another physical cluster than this one is forgotten.
+    pub(crate) fn begin_at(&mut self, cluster: &str) {
+        if self.cluster != cluster {
+            *self = Self { cluster: cluster.to_owned(), ..Self::default() };
+        }
     }
 }
 
@@ -59,6 +58,17 @@ pub(crate) fn settings(options: &AgentOptions, target: &Target, token: Option<St
         .map(|synced| SyncedType { group: synced.group.clone(), resource: synced.resource.clone() })
         .collect();
     types.sort();
+    let mut statuses: Vec<SyncedType> = { target.spec.status_down.iter() }
+        .map(|one| contract::parse_type_name(&one.resource))
+        .filter(|(group, resource)| contract::status_may_go_down(group, resource))
+        .map(|(group, resource)| SyncedType {
+            group: group.to_owned(),
+            resource: resource.to_owned(),
+        })
+        // Nothing is to be held for what isn't there.
+        .filter(|synced| types.contains(synced))
+        .collect();
+    statuses.sort();
     Settings {
         hub: options.hub.clone(),
         authority: options.authority.clone(),
@@ -70,6 +80,7 @@ pub(crate) fn settings(options: &AgentOptions, target: &Target, token: Option<St
         pull_secret: options.pull_secret.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         types,
+        statuses,
     }
 }
 
@@ -103,16 +114,15 @@ pub(crate) enum Due {
     Later(bool),
 }
 
-/// Makes sure that everything can be installed; then uninstalls agents of the target that were
-/// installed for another address of the hub, as two would work against each other.
+/// Makes sure that everything can be installed. Returns the namespaces in which an agent of the target
+/// was installed for another address of the hub.
 pub(crate) async fn prepare(
     physical: &Physical,
     settings: &Settings,
-    memory: &mut Memory,
-    now: Instant,
-) -> Result<(), Verdict> {
-    match try_prepare(&physical.api, settings, memory, now).await {
-        Ok(()) => Ok(()),
+    memory: &Memory,
+) -> Result<Vec<String>, Verdict> {
+    match try_prepare(&physical.api, settings, memory).await {
+        Ok(old) => Ok(old),
         Err(Failure::Verdict(verdict)) => Err(verdict),
         Err(Failure::Call(what, error)) => Err(failed(&what, &error)),
     }
@@ -121,9 +131,8 @@ pub(crate) async fn prepare(
 async fn try_prepare(
     api: &Api,
     settings: &Settings,
-    memory: &mut Memory,
-    now: Instant,
-) -> Result<(), Failure> {
+    memory: &Memory,
+) -> Result<Vec<String>, Failure> {
     check_free(api, settings).await?;
     // What went once with the same rights goes again.
     if memory.digest != settings.digest()
@@ -132,14 +141,10 @@ async fn try_prepare(
         return Err(Failure::Verdict(Verdict::new(False, "MissingRights", missing)));
     }
     let own = settings.namespace();
-    for old in installed_in(api, &settings.uid).await.map_err(at("look for what is installed"))? {
-        if old != own {
-            tracing::info!(old, own, "the hub has another address: the agent moves");
-            uninstall(api, &old, &settings.uid).await.map_err(at("uninstall an old agent"))?;
-            memory.moved = Some(now);
-        }
-    }
-    Ok(())
+    let mut found =
+        installed_in(api, &settings.uid).await.map_err(at("look for what is installed"))?;
+    found.retain(|namespace| *namespace != own);
+    Ok(found)
 }
 
 /// Applies everything.
@@ -152,8 +157,8 @@ pub(crate) async fn install(
     let api = &physical.api;
     match apply(api, settings).await {
         Ok(deployment) => {
-            let (token, digest) = (settings.token.is_some(), settings.digest());
-            *memory = Memory { applied: Some(now), digest, token, moved: memory.moved };
+            memory.applied = Some(now);
+            (memory.token, memory.digest) = (settings.token.is_some(), settings.digest());
             installed(settings, available(Some(&deployment)))
         }
         Err(Failure::Verdict(verdict)) => verdict,

@@ -13,7 +13,7 @@ use super::conditions::Verdict;
 use super::index::{Target, TargetKey};
 use super::install::{Due, Memory, install, installed, is_due, prepare, settings};
 use super::physical::{self, Physical};
-use super::uninstall::{installed_in, uninstall};
+use super::uninstall::installed_in;
 use super::{Controller, token};
 use crate::api::CallError;
 use crate::queue::Done;
@@ -40,11 +40,11 @@ impl Controller {
                 return Done::Failed;
             }
         }
-        let alive = self.beats.pulse(&key.cluster, &key.uid, Instant::now()).is_alive();
-        let mut memory = self.known(key).memory;
-        if target.spec.mode != Mode::Push {
-            self.pushes.stop(key);
+        if target.spec.mode != Mode::Push && !self.end_push(&target).await {
+            return Done::Failed;
         }
+        let alive = self.pulse(&target).is_alive();
+        let mut memory = self.known(key).memory;
         let verdict = match target.spec.mode {
             Mode::Pull => self.pull(&target, &mut memory, alive).await,
             Mode::Push => self.push(&target, alive).await,
@@ -143,6 +143,8 @@ impl Controller {
     ) -> Result<Verdict, Verdict> {
         let physical = self.reach(target).await?;
         self.identify(target, &physical).await?;
+        self.settle(target, &physical).await?;
+        memory.begin_at(&physical.uid);
         let plain = settings(&self.options.agents, target, None);
         let failed = |error: CallError| physical::unreached("the physical cluster", &error);
         let now = Instant::now();
@@ -151,9 +153,10 @@ impl Controller {
         {
             return Ok(installed(&plain, available));
         }
-        prepare(&physical, &plain, memory, now).await?;
+        let old = prepare(&physical, &plain, memory).await?;
         // The next agent finds no certificate of the one before.
-        let token = self.introduce(target, alive && !memory.has_moved(now)).await?;
+        let retired = self.take_away(target, &physical, &old).await?;
+        let token = self.introduce(target, alive && !retired).await?;
         let settings = settings(&self.options.agents, target, token);
         Ok(install(&physical, &settings, memory, now).await)
     }
@@ -167,7 +170,7 @@ impl Controller {
                 // What syncs goes on while a cluster is away, but not into another one, and not for
                 // somebody whose kubeconfig is not good any more.
                 if !matches!(verdict.reason, "Unreachable" | "Pending") {
-                    self.pushes.stop(&target.key);
+                    self.end_push(target).await;
                 }
                 verdict
             }
@@ -177,8 +180,11 @@ impl Controller {
     async fn try_push(&self, target: &Target, alive: bool) -> Result<(), Verdict> {
         let physical = self.reach(target).await?;
         self.identify(target, &physical).await?;
-        self.take_away(target, &physical).await?;
-        let token = self.introduce(target, alive).await?;
+        self.settle(target, &physical).await?;
+        let retired = self.take_away_all(target, &physical).await?;
+        // One that begins anew has no certificate, whoever was alive.
+        let same = self.pushes.runs_by(&target.key, &physical.kubeconfig);
+        let token = self.introduce(target, alive && same && !retired).await?;
         let pushed = self.pushes.ensure(&target.key, &physical.kubeconfig, &physical.link, token);
         pushed.map_err(|error| Verdict::new(False, "ApplyFailed", error.to_string()))
     }
@@ -209,22 +215,20 @@ impl Controller {
         let taken = async {
             let physical = self.reach(target).await?;
             self.identify(target, &physical).await?;
-            self.take_away(target, &physical).await
+            self.settle(target, &physical).await?;
+            self.take_away_all(target, &physical).await
         };
         match taken.await {
-            Ok(()) => unneeded(),
+            Ok(_) => unneeded(),
             Err(verdict) if verdict.reason == "NoKubeconfig" => unneeded(),
             Err(verdict) => verdict,
         }
     }
 
-    /// Uninstalls agents of the target.
-    async fn take_away(&self, target: &Target, physical: &Physical) -> Result<(), Verdict> {
+    /// Uninstalls all agents of the target. Returns whether there were any.
+    async fn take_away_all(&self, target: &Target, physical: &Physical) -> Result<bool, Verdict> {
         let failed = |error: CallError| physical::unreached("the physical cluster", &error);
         let found = installed_in(&physical.api, &target.key.uid).await.map_err(failed)?;
-        for namespace in found {
-            uninstall(&physical.api, &namespace, &target.key.uid).await.map_err(failed)?;
-        }
-        Ok(())
+        self.take_away(target, physical, &found).await
     }
 }

@@ -178,7 +178,7 @@ impl Controller {
         if target.annotation(contract::ABANDON) == Some("true") {
             return Some(GivenUp::Abandoned);
         }
-        let pulse = self.beats.pulse(&target.key.cluster, &target.key.uid, Instant::now());
+        let pulse = self.pulse(target);
         let came = target.status.agent_version.is_some()
             || target.annotation(contract::CLUSTER_UID).is_some();
         match pulse {

@@ -16,12 +16,14 @@ const AT_A_TIME: usize = 8;
 /// Rights that are named in one message; more would not be read.
 const MOST_NAMED: usize = 12;
 
-/// A right, as `create deployments.apps`.
+/// A right, as `create deployments.apps` or `patch deployments.apps/status`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Right {
     verb: String,
     group: String,
     resource: String,
+    /// Empty for none.
+    subresource: String,
     namespace: String,
 }
 
@@ -29,10 +31,13 @@ pub(crate) struct Right {
 
 impl std::fmt::Display for Right {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { verb, group, resource, namespace } = self;
+        let Self { verb, group, resource, subresource, namespace } = self;
         write!(f, "{verb} {resource}")?;
         if !group.is_empty() {
             write!(f, ".{group}")?;
+        }
+        if !subresource.is_empty() {
+            write!(f, "/{subresource}")?;
         }
         if namespace.is_empty() { Ok(()) } else { write!(f, " in {namespace}") }
     }
@@ -66,11 +71,14 @@ pub(crate) fn needed(settings: &Settings) -> Vec<Right> {
     needed
 }
 
+/// `resource` as rules name it, with its subresource: `deployments/status`.
 fn right(verb: &str, group: &str, resource: &str, namespace: &str) -> Right {
+    let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
     Right {
         verb: verb.to_owned(),
         group: group.to_owned(),
         resource: resource.to_owned(),
+        subresource: subresource.to_owned(),
         namespace: namespace.to_owned(),
     }
 }
@@ -125,6 +133,7 @@ async fn is_allowed(api: &Api, right: &Right) -> Option<bool> {
             "verb": right.verb,
             "group": right.group,
             "resource": right.resource,
+            "subresource": right.subresource,
             "namespace": right.namespace,
         }},
     });
@@ -151,6 +160,7 @@ mod tests {
             pull_secret: None,
             version: "1".into(),
             types: vec![SyncedType { group: "apps".into(), resource: "deployments".into() }],
+            statuses: Vec::new(),
         }
     }
 
@@ -169,6 +179,32 @@ mod tests {
             assert!(needed.contains(&right), "{right}: {needed:?}");
         }
         assert!(needed.iter().all(|right| !right.contains('*')), "{needed:?}");
+    }
+
+    #[test]
+    fn definitions_are_written_only_where_they_go_down() {
+        let definitions = |settings: &Settings| -> Vec<String> {
+            let all =
+                needed(settings).into_iter().filter(|one| one.resource.starts_with("customr"));
+            all.map(|right| right.verb).collect()
+        };
+        let (group, resource) = contract::DEFINITIONS;
+        let synced = SyncedType { group: group.into(), resource: resource.into() };
+        assert_eq!(definitions(&settings()), ["get", "list", "watch"]);
+        let settings = Settings { types: vec![synced], ..settings() };
+        let expect = ["create", "get", "list", "patch", "update", "watch"];
+        assert_eq!(definitions(&settings), expect);
+    }
+
+    #[test]
+    fn status_is_written_only_where_it_goes_down() {
+        let named = |settings: &Settings| -> Vec<String> {
+            let all = needed(settings).into_iter().filter(|one| !one.subresource.is_empty());
+            all.map(|right| right.to_string()).collect()
+        };
+        assert_eq!(named(&settings()), [""; 0]);
+        let settings = Settings { statuses: settings().types, ..settings() };
+        assert_eq!(named(&settings), ["patch deployments.apps/status"]);
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use crds::{Condition, ConditionStatus};
 use jiff::Timestamp;
 use serde_json::json;
-use tokio::time::Instant;
 
 use super::Controller;
 use super::conditions::{Facts, INLINE, INSTALLED, READY, conditions};
@@ -18,7 +17,7 @@ impl Controller {
     pub(super) async fn tell(&self, key: &TargetKey) -> Done {
         let Some(target) = self.targets.get(key) else { return Done::Settled };
         let known = self.known(key);
-        let pulse = self.beats.pulse(&key.cluster, &key.uid, Instant::now());
+        let pulse = self.pulse(&target);
         let facts =
             Facts { installed: known.installed.clone(), pulse, draining: known.draining.clone() };
         let now = format!("{:.0}", Timestamp::now());

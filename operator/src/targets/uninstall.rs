@@ -42,6 +42,17 @@ pub(crate) async fn installed_in(api: &Api, uid: &str) -> Result<Vec<String>, Ca
     Ok(ours.filter_map(|found| found["metadata"]["name"].as_str().map(str::to_owned)).collect())
 }
 
+/// Whether an agent of the SyncTarget with `uid` is installed in `namespace`, and not going already.
+///
+/// # Errors
+/// When the cluster does not answer.
+pub(crate) async fn holds_agent(api: &Api, namespace: &str, uid: &str) -> Result<bool, CallError> {
+    let Some(kind) = Kind::named("Deployment") else { return Ok(false) };
+    let found = api.metadata(&kind.path(namespace, AGENT_NAME)).await?;
+    let stays = |found: &Value| found["metadata"]["deletionTimestamp"].is_null();
+    Ok(found.is_some_and(|found| is_ours(&found, uid) && stays(&found)))
+}
+
 /// Takes away what was installed for the SyncTarget with `uid` in `namespace`.
 ///
 /// # Errors

@@ -10,6 +10,7 @@ use kube::runtime::watcher::{Config, Event};
 use tokio::time::Instant;
 
 use super::Controller;
+use super::heartbeat::Renewal;
 use super::index::{CLUSTER, TargetKey};
 use crate::watching;
 
@@ -102,8 +103,11 @@ fn lease(object: &DynamicObject) -> Option<(String, String)> {
 }
 
 /// What changes when a Lease is renewed.
-fn renewed(object: &DynamicObject) -> String {
+fn renewed(object: &DynamicObject) -> Renewal {
     let renewed = object.data["spec"]["renewTime"].as_str().unwrap_or_default();
     let holder = object.data["spec"]["holderIdentity"].as_str().unwrap_or_default();
-    format!("{renewed} {holder}")
+    let version = object.metadata.resource_version.as_deref();
+    let revision = version.and_then(|version| version.parse().ok());
+    // What has none is not known to be old.
+    Renewal { text: format!("{renewed} {holder}"), revision: revision.unwrap_or(u64::MAX) }
 }

@@ -40,6 +40,8 @@ pub(super) struct Target {
     /// Other logical clusters that it serves, by name and by labels.
     pub(super) allowed: BTreeSet<String>,
     pub(super) selector: Option<LabelSelector>,
+    /// Whether it asks for definitions of types.
+    pub(super) definitions: bool,
     pub(super) conditions: Vec<Condition>,
     pub(super) synced: Vec<SyncedResource>,
 }
@@ -58,9 +60,11 @@ impl Target {
             }
             None => None,
         };
+        let resources = read.spec.resources.iter().map(String::as_str);
         let status = read.status.unwrap_or_default();
         Some(Self {
             uid: read.metadata.uid?,
+            definitions: contract::asks_for_definitions(resources),
             allowed: allowed.names.into_iter().collect(),
             selector,
             conditions: status.conditions,

@@ -17,10 +17,7 @@ impl TypesController {
     pub(super) async fn tell(&self, cluster: &str, name: &str) -> Result<(), WorkError> {
         let place = (cluster.to_owned(), name.to_owned());
         let Some((target, imports)) = self.index.lock().target(&place) else { return Ok(()) };
-        if imports.is_empty() {
-            // Nobody tells of its types: what was said of them stays.
-            return Ok(());
-        }
+        let untold = imports.is_empty();
         let mut by_type: BTreeMap<(String, String), Vec<Import>> = BTreeMap::new();
         for import in imports {
             let name = (import.spec.group.clone(), import.spec.plural.clone());
@@ -33,6 +30,14 @@ impl TypesController {
             let key = TypeKey { cluster: cluster.to_owned(), group, plural };
             self.complete(&key, &mut resource).await?;
             synced.push(resource);
+        }
+        if untold {
+            // Nobody tells of its types: what was said of them stays.
+            synced.clone_from(&target.synced);
+        }
+        with_definitions(&mut synced, target.definitions);
+        if untold && !target.definitions && target.synced == synced {
+            return Ok(());
         }
         let imported = types_imported(&target, &synced);
         let told = find(&target.conditions, "TypesImported");
@@ -79,6 +84,26 @@ impl TypesController {
             resource.subresources = status.into_iter().chain(scale).collect();
         }
         Ok(())
+    }
+}
+
+/// Definitions of types are synced where they are asked for, and nowhere else. Every hub and every
+/// cluster has that type itself, so it is neither imported nor negotiated.
+fn with_definitions(synced: &mut Vec<SyncedResource>, asked: bool) {
+    let (group, resource) = contract::DEFINITIONS;
+    let name = |one: &SyncedResource| (one.group.clone(), one.resource.clone());
+    synced.retain(|one| (&*one.group, &*one.resource) != (group, resource));
+    if asked {
+        synced.push(SyncedResource {
+            group: group.to_owned(),
+            resource: resource.to_owned(),
+            versions: vec!["v1".to_owned()],
+            kind: "CustomResourceDefinition".to_owned(),
+            subresources: Vec::new(),
+            state: SyncedState::Accepted,
+            message: None,
+        });
+        synced.sort_by_key(name);
     }
 }
 
@@ -171,4 +196,42 @@ fn types_imported(target: &Target, synced: &[SyncedResource]) -> Condition {
         (ConditionStatus::True, "Imported", format!("{accepted} types are synced"))
     };
     condition(&target.conditions, "TypesImported", status, reason, &message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str, state: SyncedState) -> SyncedResource {
+        let (group, resource) = contract::parse_type_name(name);
+        SyncedResource {
+            group: group.to_owned(),
+            resource: resource.to_owned(),
+            versions: Vec::new(),
+            kind: String::new(),
+            subresources: Vec::new(),
+            state,
+            message: None,
+        }
+    }
+
+    #[test]
+    fn definitions_are_synced_where_they_are_asked_for() {
+        let name = |one: &SyncedResource| contract::type_name(&one.group, &one.resource);
+        let definitions = contract::type_name(contract::DEFINITIONS.0, contract::DEFINITIONS.1);
+        let check = |before: &[&str], asked: bool, expect: &[&str]| {
+            let mut synced: Vec<_> =
+                before.iter().map(|name| named(name, SyncedState::Pending)).collect();
+            with_definitions(&mut synced, asked);
+            assert_eq!(synced.iter().map(name).collect::<Vec<_>>(), expect);
+            let ours = synced.iter().find(|one| name(one) == definitions);
+            assert!(ours.is_none_or(|one| one.state == SyncedState::Accepted));
+        };
+        check(&[], false, &[]);
+        check(&[], true, &[&definitions]);
+        check(&["pods.core", "things.x.io"], true, &["pods.core", &definitions, "things.x.io"]);
+        // Whoever else says so.
+        check(&[&definitions, "things.x.io"], false, &["things.x.io"]);
+        check(&[&definitions], true, &[&definitions]);
+    }
 }

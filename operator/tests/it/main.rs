@@ -4,13 +4,16 @@
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 
 mod assignment;
+mod definitions;
 mod deletions;
 mod following;
+mod former;
 mod installation;
 mod joining;
 mod modes;
 mod pod;
 mod removal;
 mod several;
+mod statuses;
 mod types;
 mod yard;

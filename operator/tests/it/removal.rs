@@ -5,6 +5,7 @@ use std::time::Duration;
 use agent::manifest::Kind;
 use serde_json::{Value, json};
 
+use crate::pod::Pod;
 use crate::yard::{TARGETS, Yard, condition, installed_in};
 
 const MAPS: &str = "/clusters/infra/api/v1/namespaces/default/configmaps";
@@ -170,5 +171,42 @@ async fn waiting_costs_the_hub_no_lists() {
     }
     // The last one is the sign to look for what is left.
     yard.hub.eventually(&target("east"), Value::is_null).await;
+    yard.shutdown().await;
+}
+
+/// Many objects of another logical cluster, released one after the other by a quick agent: none is
+/// taken for held once it was seen to be released.
+#[tokio::test]
+async fn many_objects_of_another_logical_cluster_are_released_at_once() {
+    const MANY: usize = 60;
+    let yard = Yard::new().await;
+    let maps = "/clusters/app/api/v1/namespaces/default/configmaps";
+    yard.hub.post(maps, &json!({"metadata": {"name": "first"}})).await;
+    let mut spec = yard.secret("east", yard.east.kubeconfig()).await;
+    spec["resources"] = json!(["configmaps"]);
+    spec["namespaceMapping"] = "Hashed".into();
+    spec["allowedClusters"] = json!({"names": ["app"]});
+    let uid = yard.target("east", &spec).await;
+    let pod = Pod::of_deployment(&yard.east, &installed_in(&uid), &yard.hub).await;
+    yard.says("east", "Ready", "True", "Ready").await;
+    let labels = json!({"workloads.kcp.io/cluster": "infra.east"});
+    for number in 0..MANY {
+        let metadata = json!({"name": format!("map-{number}"), "labels": labels});
+        yard.hub.post(maps, &json!({"metadata": metadata})).await;
+    }
+    let copies = format!("/api/v1/configmaps?labelSelector=workloads.kcp.io/synctarget={uid}");
+    let count = |list: &Value| list["items"].as_array().map_or(0, Vec::len);
+    yard.east.eventually(&copies, |list| count(list) == MANY).await;
+    let begin = tokio::time::Instant::now();
+    yard.hub.delete(&target("east")).await;
+    yard.hub.eventually(&target("east"), Value::is_null).await;
+    assert!(begin.elapsed() < Duration::from_secs(40), "{:?}", begin.elapsed());
+    assert_eq!(count(&yard.east.get(&copies).await), 0);
+    assert_eq!(
+        count(&yard.hub.get(maps).await),
+        MANY + 2,
+        "theirs, the first, and the authorities"
+    );
+    pod.stop().await;
     yard.shutdown().await;
 }

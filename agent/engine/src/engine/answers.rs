@@ -58,6 +58,8 @@ pub(super) enum Ask {
     Release,
     /// The digest of what was sent.
     Status(Digest),
+    /// The digest of what is to be there.
+    StatusDown(Digest),
     Replicas(i64),
     Record(RecordKey),
     RecordStatus(RecordKey, Digest),
@@ -92,6 +94,7 @@ impl Ask {
             Self::Claim => Kind::Claim,
             Self::Release => Kind::Release,
             Self::Status(_) => Kind::Status,
+            Self::StatusDown(_) => Kind::StatusDown,
             Self::Replicas(_) => Kind::Replicas,
             Self::Record(_) | Self::RecordStatus(..) => Kind::Record,
             Self::DeleteRecord(_) => Kind::DeleteRecord,
@@ -119,6 +122,7 @@ impl Ask {
             | Self::Orphan
             | Self::Delete => Work::Down,
             Self::Record(_) | Self::RecordStatus(..) | Self::DeleteRecord(_) => Work::Record,
+            Self::StatusDown(_) => Work::Status,
             _ => Work::Up,
         }
     }
@@ -231,7 +235,7 @@ impl Engine {
         if failures > 2 && work != Work::Record {
             let reason = match ask {
                 Ask::Claim | Ask::Release => "MarksFailed",
-                Ask::Status(_) | Ask::Replicas(_) => "StatusFailed",
+                Ask::Status(_) | Ask::StatusDown(_) | Ask::Replicas(_) => "StatusFailed",
                 Ask::GetUpstream => "ReadFailed",
                 Ask::Delete | Ask::GiveUp | Ask::Orphan => "DeleteFailed",
                 _ => "ApplyFailed",
@@ -308,6 +312,8 @@ impl Engine {
                     *entry.hold(Work::Record) = Hold::default();
                 }
             }
+            (Ask::StatusDown(digest), 200) => self.status_applied(id, *digest, body),
+            (Ask::StatusDown(_), 400..500) => self.status_refused(id, status, body, now),
             (Ask::Event, _) => {}
             (_, 404) if matches!(which, Side::Downstream) => self.miss_type(id, which, now),
             _ => self.fail(id, ask, message(body, status), now),

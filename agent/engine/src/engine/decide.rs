@@ -229,10 +229,32 @@ impl Engine {
         }
     }
 
-    fn repair_step(&mut self, id: Id, up_open: bool, now: Now, wake: &mut Wake) -> Option<Step> {
+    /// Whether what others have changed in a copy may be put back now: so many times a minute, and
+    /// then it is told.
+    pub(super) fn may_repair(
+        &mut self,
+        id: Id,
+        work: Work,
+        now: Now,
+        wake: &mut Wake,
+    ) -> Option<()> {
         let clock = millis(now.clock);
-        let window = self.target.limits.repairs;
+        let most = self.target.limits.repairs;
         let entry = self.index.get_mut(id)?;
+        if clock >= entry.repairs.1.saturating_add(MINUTE) {
+            entry.repairs = (0, clock);
+        }
+        if entry.repairs.0 < most {
+            return Some(());
+        }
+        wake.at(entry.repairs.1.saturating_add(MINUTE));
+        let message = "somebody keeps changing fields of the copy that are the hub's";
+        self.set_problem(id, work, "Drifted", message.to_owned(), now);
+        None
+    }
+
+    fn repair_step(&mut self, id: Id, up_open: bool, now: Now, wake: &mut Wake) -> Option<Step> {
+        let entry = self.index.get(id)?;
         let (digest, uid) = { entry.up.as_ref() }.map(|up| (up.digest, up.uid.clone()))?;
         let down = entry.ours()?;
         if down.deleting {
@@ -244,23 +266,14 @@ impl Engine {
         let drifted = !changed && down.good.is_some_and(|good| good != down.view);
         if !is_other && !changed && down.good == Some(down.view) {
             self.clear_problem(id, Work::Down);
-            return None;
+            return self.status_down_step(id, now, wake);
         }
         let copy = down.uid.clone();
         if is_other {
             return self.namesake_step(id, &copy, now, wake);
         }
         if drifted {
-            if clock >= entry.repairs.1.saturating_add(MINUTE) {
-                entry.repairs = (0, clock);
-            }
-            if entry.repairs.0 >= window {
-                let until = entry.repairs.1.saturating_add(MINUTE);
-                wake.at(until);
-                let message = "somebody keeps changing fields of the copy that are the hub's";
-                self.set_problem(id, Work::Down, "Drifted", message.to_owned(), now);
-                return None;
-            }
+            self.may_repair(id, Work::Down, now, wake)?;
         }
         let step = self.apply_step(id, Some(&copy), true, up_open, false)?;
         if drifted

@@ -8,6 +8,7 @@ use negotiation::Difference;
 
 use crate::digest::Digest;
 use crate::drift::Drift;
+use crate::fields::OfStatus;
 
 /// Names an entry.
 pub(super) type Id = u32;
@@ -54,7 +55,7 @@ pub(super) struct Entry {
     /// Where it stands in the queue.
     pub(super) queued: Queued,
     /// Pauses after failures, by [`Work`].
-    pub(super) holds: [Hold; 3],
+    pub(super) holds: [Hold; 4],
     /// The object has to be read live: a list has shown less than was known before.
     pub(super) verify: bool,
     pub(super) removal: Option<Box<Removal>>,
@@ -67,6 +68,9 @@ pub(super) struct Entry {
     /// The digest of the ObjectSync's status as it was written last.
     pub(super) recorded: Option<Digest>,
     pub(super) report: Report,
+    /// The digests of what was to be in the copy's status, and of what of ours was there after that:
+    /// while both are the same there is nothing to do, even if the cluster writes it differently.
+    pub(super) status_down: Option<(Digest, Option<Digest>)>,
     /// Repairs in this minute, and when it began.
     pub(super) repairs: (u32, u64),
     /// An event to tell.
@@ -172,6 +176,8 @@ pub(super) struct Down {
     /// While it is being deleted: its finalizers.
     pub(super) finalizers: Vec<Box<str>>,
     pub(super) status: Option<Box<[u8]>>,
+    /// What of its status we have applied, where status goes down.
+    pub(super) status_ours: Option<Box<OfStatus>>,
     /// Its replicas, if somebody else has set them.
     pub(super) replicas: Option<i64>,
     /// The whole copy, while it waits to be compared with what is to be there.
@@ -207,6 +213,8 @@ pub(super) enum Work {
     Up,
     /// The ObjectSync.
     Record,
+    /// The part of the copy's status that is the hub's.
+    Status,
 }
 
 /// A pause after failures.
@@ -299,7 +307,7 @@ impl Entry {
             in_flight: false,
             applying: false,
             queued: Queued::No,
-            holds: [Hold::default(); 3],
+            holds: [Hold::default(); 4],
             verify: false,
             removal: None,
             remake: Remake::No,
@@ -308,6 +316,7 @@ impl Entry {
             problem: None,
             recorded: None,
             report: Report::default(),
+            status_down: None,
             repairs: (0, 0),
             note: None,
             told: None,
@@ -335,19 +344,11 @@ impl Entry {
     }
 
     pub(super) fn hold(&mut self, work: Work) -> &mut Hold {
-        match work {
-            Work::Down => &mut self.holds[0],
-            Work::Up => &mut self.holds[1],
-            Work::Record => &mut self.holds[2],
-        }
+        &mut self.holds[work as usize]
     }
 
     pub(super) fn held_until(&self, work: Work) -> u64 {
-        match work {
-            Work::Down => self.holds[0].until,
-            Work::Up => self.holds[1].until,
-            Work::Record => self.holds[2].until,
-        }
+        self.holds[work as usize].until
     }
 
     /// Whether its copy is to go.

@@ -104,6 +104,7 @@ impl Engine {
             entry.remake = Remake::No;
         }
         *entry.hold(Work::Up) = Hold::default();
+        *entry.hold(Work::Status) = Hold::default();
         entry.report.dirty |= before.as_ref().is_none_or(|before| before.status != up.status)
             || before.as_ref().is_some_and(|before| before.replicas != up.replicas)
             || before.as_ref().is_some_and(|before| before.others != up.others);
@@ -166,8 +167,8 @@ impl Engine {
             (None, None) => return false,
         };
         let list = self.list_of(id, DOWNSTREAM);
-        let without = self.yielded(id);
-        let defines = self.defines(id);
+        let (without, defines) = (self.yielded(id), self.defines(id));
+        let goes_down = self.status_rule(kind).is_some();
         let Some(entry) = self.index.get_mut(id) else { return false };
         let (uid, revision) = (text(object, "uid"), revision(object));
         entry.seen[DOWNSTREAM] = list;
@@ -199,7 +200,7 @@ impl Engine {
             }
             return true;
         }
-        let mut down = Self::read_copy(object, locator, known, without);
+        let mut down = Self::read_copy(object, locator, known, without, goes_down);
         down.established = defines && definitions::is_established(object);
         if applied {
             down.good = Some(down.view);

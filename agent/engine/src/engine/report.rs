@@ -15,7 +15,7 @@ use crate::digest::Digest;
 use crate::status::{Generations, difference, translate};
 use crate::{Event, GroupResource, Now};
 
-fn read(bytes: Option<&[u8]>) -> Option<Value> {
+pub(super) fn read(bytes: Option<&[u8]>) -> Option<Value> {
     serde_json::from_slice(bytes?).ok()
 }
 
@@ -61,8 +61,20 @@ impl Engine {
             self.index.get_mut(id)?.report.dirty = false;
             return None;
         };
+        // What is the hub's stays as it is there.
+        let (status, patch) = match self.status_rule(entry.key.kind) {
+            Some(rule) => {
+                let joined = rule.joined(status, &shown);
+                let patch = rule.patch(&shown, &joined);
+                (joined, patch)
+            }
+            None => {
+                let patch = difference(&shown, &status);
+                (status, patch)
+            }
+        };
         let digests = (Digest::of(&status), Digest::of(&shown));
-        let patch = difference(&shown, &status).filter(|_| entry.report.settled != Some(digests));
+        let patch = patch.filter(|_| entry.report.settled != Some(digests));
         let Some(patch) = patch else {
             let entry = self.index.get_mut(id)?;
             entry.report.dirty = false;

@@ -140,16 +140,32 @@ impl Engine {
         Some(applied(request, SYNCER, force, &object))
     }
 
-    /// An apply of nothing: what only we own goes.
-    pub(super) fn give_up(&self, id: Id, uid: &str) -> Option<Request> {
+    /// An apply of what of the copy's status is the hub's.
+    pub(super) fn apply_status(&self, id: Id, uid: &str, status: &Value) -> Option<Request> {
         let (entry, synced) = self.parts(id)?;
+        let mut object = Self::bare(entry, synced, uid);
+        // What is empty would be owned, too.
+        if status.as_object().is_some_and(|status| !status.is_empty()) {
+            object["status"] = status.clone();
+        }
+        let mut request = Self::at_place(&entry.place, synced, Method::Patch);
+        request.subresource = "status";
+        Some(applied(request, SYNCER, true, &object))
+    }
+
+    /// The copy with that UID, and nothing in it.
+    fn bare(entry: &Entry, synced: &SyncedType, uid: &str) -> Value {
         let mut metadata = json!({"name": &*entry.place.name, "uid": uid});
         if !entry.place.namespace.is_empty() {
             metadata["namespace"] = (&*entry.place.namespace).into();
         }
-        let object = json!({
-            "apiVersion": synced.api_version(), "kind": &*synced.kind, "metadata": metadata,
-        });
+        json!({"apiVersion": synced.api_version(), "kind": &*synced.kind, "metadata": metadata})
+    }
+
+    /// An apply of nothing: what only we own goes.
+    pub(super) fn give_up(&self, id: Id, uid: &str) -> Option<Request> {
+        let (entry, synced) = self.parts(id)?;
+        let object = Self::bare(entry, synced, uid);
         let request = Self::at_place(&entry.place, synced, Method::Patch);
         Some(applied(request, SYNCER, true, &object))
     }

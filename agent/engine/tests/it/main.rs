@@ -11,6 +11,7 @@ mod model;
 mod objects;
 mod places;
 mod simulation;
+mod status_down;
 mod steady;
 mod threads;
 mod upsync;

@@ -25,6 +25,7 @@ pub(crate) fn target() -> Target {
         mapping: Mapping::Same,
         adoption: Adoption::Never,
         upsync: std::sync::Arc::default(),
+        status_down: std::sync::Arc::default(),
         reserved_namespaces: BTreeSet::from(["kcp-agent-1".into()]),
         limits: Limits::default(),
     }

@@ -180,7 +180,7 @@ impl Engine {
 
     /// A refusal for people. What is said of a Secret may hold what is in it: only the fields are
     /// told.
-    pub(super) fn explain(&self, id: Id, status: u16, body: &Value) -> String {
+    pub(in crate::engine) fn explain(&self, id: Id, status: u16, body: &Value) -> String {
         let secret = { self.index.get(id) }
             .and_then(|entry| self.kind(entry.key.kind))
             .is_some_and(|kind| &*kind.resource.resource == "secrets");

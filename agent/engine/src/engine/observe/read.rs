@@ -10,7 +10,7 @@ use super::{bytes, mark, number, revision, text};
 use crate::digest::Hasher;
 use crate::engine::Engine;
 use crate::engine::entry::{Down, Flags, State, TypeId, Up};
-use crate::fields::{self, REPLICAS};
+use crate::fields::{self, OfStatus, REPLICAS};
 use crate::locator::Locator;
 use crate::names;
 
@@ -91,6 +91,7 @@ impl Engine {
         locator: Option<&Locator>,
         known: Option<&Down>,
         without: Option<&[&str]>,
+        status_down: bool,
     ) -> Down {
         let status = object.get("status").filter(|status| status.is_object());
         let deleting = !text(object, "deletionTimestamp").is_empty();
@@ -126,6 +127,7 @@ impl Engine {
             established: false,
             finalizers: finalizers.map(Into::into).collect(),
             status: status.map(bytes),
+            status_ours: if status_down { OfStatus::of(object).map(Box::new) } else { None },
             replicas: replicas.filter(|_| fields::others_own(object, &REPLICAS)),
             live: None,
         }

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::run::{DEFINITIONS, NAMES, RESOURCES, Run, WIDGETS, is_going, locator, upstream_uid};
+use super::run::{
+    DEFINITIONS, NAMES, NOTE, RESOURCES, Run, WIDGETS, is_going, locator, upstream_uid,
+};
 use crate::model::Key;
 use crate::objects::{FINALIZER, STATE, config, deployment};
 
@@ -98,7 +100,7 @@ impl Run {
 
     /// People and the operator, at the hub.
     pub(super) fn user(&mut self) {
-        let what = self.random.below(13);
+        let what = self.random.below(14);
         if what < 4 {
             let (cluster, resource, name) = self.pick();
             let value = self.random.below(100);
@@ -121,6 +123,9 @@ impl Run {
             return self.define();
         }
         let Some((key, object)) = self.pick_hub() else { return };
+        if what == 13 {
+            return self.note_at_hub(&key);
+        }
         let uid = object["metadata"]["uid"].as_str().unwrap().to_owned();
         let deleting = object["metadata"]["deletionTimestamp"].is_string();
         match what {
@@ -155,6 +160,20 @@ impl Run {
         }
     }
 
+    /// A controller of the hub says something in the status of a Deployment, or takes it back.
+    fn note_at_hub(&mut self, key: &Key) {
+        if key.0 != "deployments.apps" {
+            return;
+        }
+        let note = [json!("one"), json!("two"), Value::Null][self.random.below(3)].clone();
+        self.note(format!("the hub notes {note} on {key:?}"));
+        let status = json!({"status": {NOTE: note}});
+        self.world.hub.patch(key, "status", "hub-controller", |object| {
+            crate::model::merge(object, &status);
+            true
+        });
+    }
+
     /// A person writes the definition of a type, with more or fewer fields than before.
     fn define(&mut self) {
         let chosen = 1 + self.random.below(7);
@@ -180,7 +199,16 @@ impl Run {
 
     /// People and controllers, in the physical cluster.
     pub(super) fn physical(&mut self) {
-        match self.random.below(14) {
+        match self.random.below(15) {
+            14 => {
+                // Who writes what is the hub's has written it in vain.
+                let Some(key) = self.pick_copy().filter(|key| key.0 == "deployments.apps") else {
+                    return;
+                };
+                self.note(format!("a controller notes something on {key:?}"));
+                let status = json!({"status": {NOTE: "mine"}});
+                self.world.meddle(&key, "status", "controller", status);
+            }
             0..4 => {
                 if let Some(key) = self.pick_copy() {
                     self.world.run(&key);

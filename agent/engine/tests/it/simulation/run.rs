@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine::{
-    Action, Adoption, Failure, GroupResource, Kind, Mapping, Outcome, Side, Target, Upsync,
+    Action, Adoption, Failure, GroupResource, Kind, Mapping, Outcome, Side, StatusDown, Target,
+    Upsync,
 };
 use serde_json::{Value, json};
 
@@ -17,6 +18,9 @@ pub(super) const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 pub(super) const WIDGETS: &str = "widgets.example.org";
 pub(super) const RESOURCES: [&str; 3] = ["configmaps", "deployments.apps", WIDGETS];
 pub(super) const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+
+/// The field of the status of Deployments that controllers of the hub write.
+pub(super) const NOTE: &str = "note";
 
 /// How long evidence counts, in milliseconds.
 const FRESH: u64 = 10_000;
@@ -69,10 +73,13 @@ fn target_of(random: &mut Random) -> Target {
     let adoptions = [Adoption::Never, Adoption::Never, Adoption::IfNoDiff, Adoption::Always];
     let upsync: Arc<[Upsync]> =
         Arc::from([Upsync { resource: GroupResource::new("", "configmaps"), all: false }]);
+    let deployments = GroupResource::new("apps", "deployments");
+    let status_down: Arc<[StatusDown]> = Arc::from([StatusDown::new(deployments, [NOTE])]);
     Target {
         mapping: if random.one_in(2) { Mapping::Hashed } else { Mapping::Same },
         adoption: adoptions[random.below(4)],
         upsync,
+        status_down,
         ..target()
     }
 }
@@ -226,6 +233,16 @@ impl Run {
                 }
                 if self.protected.contains_key(&of) {
                     self.fail(&format!("deletes {key:?}, on the word of a hub that has gone back"));
+                }
+            }
+            // Each field of a status has one owner.
+            Kind::Status if body["status"].get(NOTE).is_some() => {
+                self.fail(&format!("{key:?} sends up what is the hub's: {body}"));
+            }
+            Kind::StatusDown => {
+                let fields = body.get("status").and_then(Value::as_object);
+                if !fields.is_none_or(|fields| fields.keys().all(|field| field == NOTE)) {
+                    self.fail(&format!("{key:?} sends down what is the cluster's: {body}"));
                 }
             }
             _ => {}
