@@ -107,8 +107,10 @@ struct Stream {
     listing: bool,
     /// Whether a list has been complete.
     complete: bool,
-    /// The newest revision that the hub had shown when the list began.
+    /// The newest revision that the hub had shown when the list was asked for.
     mark: u64,
+    /// That of a list that has not begun yet.
+    asked: Option<u64>,
 }
 
 /// What is being removed in an upstream namespace.
@@ -256,6 +258,22 @@ impl Engine {
         let before = self.approvals.replace(approvals);
         self.see_approvals(before, exempted);
         self.advance(now);
+    }
+
+    /// The newest revision of the hub that is known.
+    pub fn newest(&self) -> u64 {
+        self.hub.newest
+    }
+
+    /// What [`Engine::newest`] was when the list of a synced type was asked for that comes next. The hub
+    /// shows no less then, if it has not gone back. A driver that doesn't tell must tell of a list's
+    /// beginning before it asks for it.
+    pub fn listing(&mut self, resource: &GroupResource, newest: u64) {
+        if let Some(kind) = self.kind_id(resource)
+            && let Some(kind) = self.kinds.get_mut(usize::from(kind))
+        {
+            kind.streams[side(Side::Upstream)].asked = Some(newest);
+        }
     }
 
     /// What a watch of a synced type has shown in the hub. Lists should be consistent reads.

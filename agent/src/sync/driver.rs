@@ -193,6 +193,7 @@ impl Driver {
                 }
             }
             self.plan();
+            self.watches.known(self.engine.newest());
             let due = *self.report_due.get_or_insert(turn + REPORT);
             if Instant::now() >= due {
                 self.report_due = None;
@@ -255,6 +256,11 @@ impl Driver {
                             self.engine.event(&event, now);
                         }
                     }
+                }
+            }
+            Input::Asked(source, newest) => {
+                if let Source::Upstream(resource) = source {
+                    self.engine.listing(&resource, newest);
                 }
             }
             Input::Served(resources) => self.engine.resources(resources),

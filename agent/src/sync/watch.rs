@@ -11,6 +11,7 @@
 //! again after a pause, which ends early when the same server has answered another watch.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -61,6 +62,8 @@ pub(super) enum Source {
 pub(super) enum Input {
     /// What it has seen, and when.
     Seen(Source, Event, Instant),
+    /// What was known of the hub when the list was asked for that comes next.
+    Asked(Source, u64),
     /// It has failed: the server was not reached, or broke off.
     Lost(Side),
     /// The server answers.
@@ -85,6 +88,8 @@ pub(super) struct Watch {
     pub(super) fresh: bool,
     /// Raised when the server has answered after it had not.
     pub(super) recovered: Arc<watch::Sender<u64>>,
+    /// The newest revision of the hub that is known.
+    pub(super) newest: Arc<AtomicU64>,
     pub(super) metrics: Metrics,
 }
 
@@ -179,6 +184,7 @@ impl Watch {
     async fn list(&self, inputs: &mpsc::Sender<Input>) -> Result<String, Ended> {
         let mut next: Option<String> = None;
         let mut begun = false;
+        let newest = self.newest.load(Ordering::Acquire);
         loop {
             let limit = if self.fresh { 1 } else { PAGE };
             let mut path = self.with_query(&format!("limit={limit}"));
@@ -198,6 +204,8 @@ impl Watch {
             if !begun {
                 begun = true;
                 self.reached(inputs).await?;
+                let asked = Input::Asked(self.source.clone(), newest);
+                inputs.send(asked).await.map_err(|_| Ended::Unwanted)?;
                 self.tell(inputs, Event::InitStart).await?;
             }
             if !self.fresh {

@@ -23,6 +23,8 @@ pub(super) struct Upstream {
     met: bool,
     /// The newest revision that it, or a copy, has shown.
     pub(super) newest: u64,
+    /// The newest revision that it has shown itself.
+    shown: u64,
     /// The newest revision of a whole list.
     listed: Option<u64>,
     /// The newest revision that a copy says it was made of: before this process, or by it.
@@ -73,6 +75,7 @@ impl Upstream {
     /// It has shown a revision.
     pub(super) fn see(&mut self, revision: u64) {
         self.newest = self.newest.max(revision);
+        self.shown = self.shown.max(revision);
         if !self.definite && self.older.is_some_and(|older| revision >= older) {
             // It was a slow cache, or a list that was asked for before the newest was shown.
             self.older = None;
@@ -136,7 +139,9 @@ impl Upstream {
     /// An old list alone may come from a slow cache: that is over as soon as something newer is
     /// shown. What live reads show is not, nor a list that is older than what was remembered.
     pub(super) fn see_whole(&mut self, revision: u64, mark: u64) -> bool {
-        let mark = if self.accepted.is_some() { mark } else { mark.max(self.copied) };
+        // What a copy was made of while this list was on its way, the hub has shown elsewhere.
+        let is_told = self.accepted.is_some() || self.copied <= self.shown;
+        let mark = if is_told { mark } else { mark.max(self.copied) };
         self.listed = self.listed.max(Some(revision));
         let is_new = revision >= mark;
         if revision < self.remembered {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use engine::{Side, SyncedType};
 use runtime::Tasks;
@@ -54,6 +55,7 @@ impl Watches {
             partial: true,
             fresh: false,
             recovered: recovered[1].clone(),
+            newest: Arc::default(),
             metrics: settings.metrics.clone(),
         };
         Self {
@@ -133,6 +135,11 @@ impl Watches {
                 self.begin(watch);
             }
         }
+    }
+
+    /// Lists that are asked for from now on show no less of the hub than this.
+    pub(super) fn known(&self, newest: u64) {
+        self.template.newest.store(newest, Ordering::Release);
     }
 
     fn watch(&self, source: Source, path: String, query: &str) -> Watch {

@@ -30,6 +30,7 @@ fn watch_of(link: &Link) -> Watch {
         partial: false,
         fresh: false,
         recovered: Arc::new(watch::Sender::new(0)),
+        newest: Arc::default(),
         metrics: Metrics::new().unwrap(),
     }
 }
@@ -137,7 +138,7 @@ async fn an_outage_is_no_news_about_objects() {
             Input::Seen(_, event, _) => {
                 assert!(matches!(event, Event::Bookmark { .. }), "{event:?}");
             }
-            Input::Reached(_) | Input::Served(_) => {}
+            Input::Reached(_) | Input::Served(_) | Input::Asked(..) => {}
         }
     }
     let second = start(port).await;

@@ -76,13 +76,13 @@ impl Engine {
     }
 
     pub(super) fn begin_list(&mut self, kind: TypeId, side: Side) {
-        let mark = self.hub.newest;
+        let newest = self.hub.newest;
         let Some(kind) = self.kinds.get_mut(usize::from(kind)) else { return };
         kind.missing[crate::engine::side(side)] = Hold::default();
         let stream = &mut kind.streams[crate::engine::side(side)];
         stream.list = stream.list.wrapping_add(1);
         stream.listing = true;
-        stream.mark = mark;
+        stream.mark = stream.asked.take().unwrap_or(newest);
     }
 
     pub(super) fn end_list(&mut self, kind: TypeId, side: Side) -> Option<crate::engine::Stream> {
