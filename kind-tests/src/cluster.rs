@@ -14,6 +14,7 @@ use anyhow::{Context, Result};
 
 use crate::control_plane::{ControlPlane, Options, Release};
 use crate::controllers::{ControllerManager, kubeconfigs};
+use crate::namespace::{Cut, Namespace, Route};
 use crate::process::{Process, is_on_path};
 use crate::run::Run;
 use crate::scenario::Need;
@@ -132,7 +133,19 @@ impl Cluster {
     /// # Errors
     /// Never: a cluster has a network namespace.
     pub fn host(&self) -> Result<Ipv4Addr> {
-        Ok(self.control_plane.namespace().context("a cluster has a network namespace")?.host())
+        Ok(self.namespace()?.host())
+    }
+
+    /// Drops all packets of a route, there and back, until that is mended.
+    ///
+    /// # Errors
+    /// When the firewall does not take the rules.
+    pub fn cut(&self, route: Route) -> Result<Cut> {
+        self.namespace()?.cut(route)
+    }
+
+    fn namespace(&self) -> Result<&Namespace> {
+        self.control_plane.namespace().context("a cluster has a network namespace")
     }
 
     /// Ends the API server alone, as a crash does. Pods go on.

@@ -22,6 +22,9 @@ use crate::tools::{Tool, path};
 
 pub use self::release::Release;
 
+/// The API server's port in a network namespace of its own.
+pub const PORT: u16 = 6443;
+
 /// How a control plane is started.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
@@ -246,7 +249,7 @@ impl Ports {
         Self {
             bind: Ipv4Addr::UNSPECIFIED.into(),
             address: namespace.address().into(),
-            secure: 6443,
+            secure: PORT,
             etcd: 2379,
             etcd_peer: 2380,
         }
