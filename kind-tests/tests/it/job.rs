@@ -1,16 +1,21 @@
 //! The whole product, as its users run it: a hub, the operator, two physical clusters with real
 //! pods, and kubectl.
 //!
-//! One fleet serves all steps, since starting one takes half a minute; each step leaves it as it
-//! found it, and says what it showed.
+//! One fleet serves all steps, since starting one takes half a minute. What a step leaves behind is
+//! what later ones work with, or in nobody's way.
 
+mod cuts;
 mod faults;
 mod flow;
 mod joining;
 mod leaving;
+mod modes;
+mod steady;
+mod types;
 mod world;
 
 use anyhow::Result;
+use kind_tests::clock::Stopwatch;
 use kind_tests::cluster::NEEDS;
 use kind_tests::progress::say;
 use kind_tests::{Run, scenario};
@@ -20,7 +25,7 @@ use self::world::World;
 /// A step by its name.
 type Step = (&'static str, fn(&mut World) -> Result<()>);
 
-const STEPS: [Step; 14] = [
+const STEPS: [Step; 22] = [
     ("placeholders are named", joining::placeholders_are_named),
     ("an address that nobody answers", joining::nobody_answers),
     ("no target, no type", joining::no_type_without_a_target),
@@ -29,11 +34,19 @@ const STEPS: [Step; 14] = [
     ("changes are followed", flow::changes),
     ("a namespace by label", flow::a_namespace_by_label),
     ("an intent that is taken away", flow::unassigned),
-    ("an unknown type beside valid ones", flow::invalid_beside_valid),
+    ("an object that can't be applied beside valid ones", flow::invalid_beside_valid),
+    ("an unknown type beside valid ones", types::unknown_beside_valid),
+    ("an autoscaler decides", flow::an_autoscaler_decides),
+    ("the operator goes to the cluster", modes::push),
+    ("an agent runs by hand", modes::by_hand),
+    ("definitions come, and conflict", types::definitions_come),
     ("the agent's pod is killed", faults::agent_killed),
     ("the physical API stops and starts", faults::physical_api_down),
     ("the hub is killed and starts again", faults::hub_killed),
-    ("the agent is scaled away, and deleted", faults::agent_gone),
+    ("the agent is deleted", faults::agent_gone),
+    ("links to the hub are cut", cuts::from_the_hub),
+    ("links to the clusters are cut", cuts::from_the_cluster),
+    ("targets that share a cluster are deleted", modes::leave),
     ("a target is deleted", leaving::target_deleted),
 ];
 
@@ -41,7 +54,9 @@ fn whole_job(run: &Run) -> Result<()> {
     let mut world = World::start(run)?;
     for (name, step) in STEPS {
         say(format!("step: {name}"));
+        let watch = Stopwatch::start();
         step(&mut world).map_err(|error| error.context(name))?;
+        say(format!("      took {} s", watch.elapsed().as_secs()));
     }
     Ok(())
 }
