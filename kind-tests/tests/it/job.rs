@@ -12,12 +12,15 @@ mod leaving;
 mod modes;
 mod steady;
 mod types;
+mod upgrade;
 mod world;
 
 use anyhow::Result;
 use kind_tests::clock::Stopwatch;
 use kind_tests::cluster::NEEDS;
+use kind_tests::control_plane::Release;
 use kind_tests::progress::say;
+use kind_tests::scenario::Need;
 use kind_tests::{Run, scenario};
 
 use self::world::World;
@@ -25,11 +28,12 @@ use self::world::World;
 /// A step by its name.
 type Step = (&'static str, fn(&mut World) -> Result<()>);
 
-const STEPS: [Step; 22] = [
+const STEPS: [Step; 25] = [
     ("placeholders are named", joining::placeholders_are_named),
     ("an address that nobody answers", joining::nobody_answers),
     ("no target, no type", joining::no_type_without_a_target),
     ("a cluster joins", joining::a_cluster_joins),
+    ("two releases of Kubernetes", upgrade::of_two_releases),
     ("labelled objects run there and nowhere else", flow::objects_by_label),
     ("changes are followed", flow::changes),
     ("a namespace by label", flow::a_namespace_by_label),
@@ -44,8 +48,10 @@ const STEPS: [Step; 22] = [
     ("the physical API stops and starts", faults::physical_api_down),
     ("the hub is killed and starts again", faults::hub_killed),
     ("the agent is deleted", faults::agent_gone),
+    ("the control plane is upgraded", upgrade::upgraded),
     ("links to the hub are cut", cuts::from_the_hub),
     ("links to the clusters are cut", cuts::from_the_cluster),
+    ("types of the newer release have come", upgrade::types_follow),
     ("targets that share a cluster are deleted", modes::leave),
     ("a target is deleted", leaving::target_deleted),
 ];
@@ -63,5 +69,7 @@ fn whole_job(run: &Run) -> Result<()> {
 
 #[test]
 fn the_whole_job() {
-    scenario("the_whole_job", &NEEDS, whole_job);
+    let older = [Release::Older.api_server(), Release::Older.controller_manager()];
+    let needs = [&NEEDS[..], &older.map(Need::Tool)].concat();
+    scenario("the_whole_job", &needs, whole_job);
 }

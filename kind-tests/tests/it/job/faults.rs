@@ -59,6 +59,6 @@ pub(super) fn agent_gone(world: &mut World) -> Result<()> {
     eventually("the Deployment again", || {
         world.east.ok(&["get", "deployment/kcp-agent", &namespace])
     })?;
-    still_follows(world, "2")?;
+    still_follows(world, "1")?;
     before.still_copied(&world.east)
 }

@@ -7,6 +7,7 @@ use kind_tests::fleet::{Plan, Programs};
 use kind_tests::{Agent, Fleet, Kubectl, Run, Tool, eventually};
 use serde_json::{Value, json};
 
+use super::steady::Steady;
 use crate::support::json as parse;
 
 /// The logical cluster of the SyncTargets and their objects.
@@ -20,6 +21,8 @@ pub(super) const OPERATOR: [&str; 1] = ["--check-interval=5s"];
 pub(super) struct World {
     /// The agent that was started by hand.
     pub(super) by_hand: Option<Agent>,
+    /// What ran in `east` while its control plane was upgraded.
+    pub(super) upgraded: Option<Steady>,
     pub(super) fleet: Fleet,
     /// The logical cluster [`SHOP`].
     pub(super) hub: Kubectl,
@@ -32,9 +35,10 @@ pub(super) struct World {
 // === impl World ===
 
 impl World {
+    /// Starts it. The control plane of `east` is of the older release.
     pub(super) fn start(run: &Run) -> Result<Self> {
         let programs = Programs::build(Profile::Dev)?;
-        let clusters = [("east", Release::Current), ("west", Release::Current)];
+        let clusters = [("east", Release::Older), ("west", Release::Current)];
         let plan = Plan { clusters: &clusters, operator: &OPERATOR };
         let mut fleet = Fleet::start(run, &programs, &plan)?;
         let hub = fleet.kubectl(SHOP)?;
@@ -47,7 +51,7 @@ impl World {
             cluster.ok(&["wait", name, "--for=condition=Ready", "--timeout=60s"])?;
         }
         let run = run.clone();
-        Ok(Self { by_hand: None, fleet, hub, east, west, programs, run })
+        Ok(Self { by_hand: None, upgraded: None, fleet, hub, east, west, programs, run })
     }
 
     /// Applies objects at the hub.
