@@ -10,6 +10,7 @@ mod flow;
 mod joining;
 mod leaving;
 mod modes;
+mod sharing;
 mod steady;
 mod types;
 mod upgrade;
@@ -28,7 +29,7 @@ use self::world::World;
 /// A step by its name.
 type Step = (&'static str, fn(&mut World) -> Result<()>);
 
-const STEPS: [Step; 25] = [
+const STEPS: [Step; 26] = [
     ("placeholders are named", joining::placeholders_are_named),
     ("an address that nobody answers", joining::nobody_answers),
     ("no target, no type", joining::no_type_without_a_target),
@@ -52,6 +53,7 @@ const STEPS: [Step; 25] = [
     ("links to the hub are cut", cuts::from_the_hub),
     ("links to the clusters are cut", cuts::from_the_cluster),
     ("types of the newer release have come", upgrade::types_follow),
+    ("a second hub shares the cluster", sharing::a_second_hub),
     ("targets that share a cluster are deleted", modes::leave),
     ("a target is deleted", leaving::target_deleted),
 ];
