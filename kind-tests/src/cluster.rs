@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::control_plane::{ControlPlane, Options};
+use crate::control_plane::{ControlPlane, Options, Release};
 use crate::controllers::{ControllerManager, kubeconfigs};
+use crate::namespace::{Cut, Namespace, Route};
 use crate::process::{Process, is_on_path};
 use crate::run::Run;
 use crate::scenario::Need;
@@ -96,7 +97,21 @@ impl Cluster {
     /// # Errors
     /// When a program is missing, ends, or isn't ready in time.
     pub fn start(run: &Run, name: &str, sandbox: &str, images: &[PathBuf]) -> Result<Self> {
-        let options = Options { namespace: true, ..Options::default() };
+        Self::of(Release::default(), run, name, sandbox, images)
+    }
+
+    /// The same, with an API server and controllers of a release. All else is of the current one.
+    ///
+    /// # Errors
+    /// As [`Cluster::start`].
+    pub fn of(
+        release: Release,
+        run: &Run,
+        name: &str,
+        sandbox: &str,
+        images: &[PathBuf],
+    ) -> Result<Self> {
+        let options = Options { namespace: true, release, ..Options::default() };
         let control_plane = ControlPlane::start(run, name, options)?;
         let controllers = Controllers::start(run, name, &control_plane)?;
         let node = Node::start(run, name, &control_plane, sandbox, images)?;
@@ -118,7 +133,19 @@ impl Cluster {
     /// # Errors
     /// Never: a cluster has a network namespace.
     pub fn host(&self) -> Result<Ipv4Addr> {
-        Ok(self.control_plane.namespace().context("a cluster has a network namespace")?.host())
+        Ok(self.namespace()?.host())
+    }
+
+    /// Drops all packets of a route, there and back, until that is mended.
+    ///
+    /// # Errors
+    /// When the firewall does not take the rules.
+    pub fn cut(&self, route: Route) -> Result<Cut> {
+        self.namespace()?.cut(route)
+    }
+
+    fn namespace(&self) -> Result<&Namespace> {
+        self.control_plane.namespace().context("a cluster has a network namespace")
     }
 
     /// Ends the API server alone, as a crash does. Pods go on.
@@ -127,6 +154,24 @@ impl Cluster {
     /// When it cannot be ended.
     pub fn kill_api(&mut self) -> Result<()> {
         self.control_plane.kill_api()
+    }
+
+    /// Ends the API server alone, in good order. Pods go on.
+    ///
+    /// # Errors
+    /// When it cannot be ended.
+    pub fn stop_api(&mut self) -> Result<()> {
+        self.control_plane.stop_api()
+    }
+
+    /// Starts the API server as that of another release, and then its controllers: an upgrade in
+    /// place, over the same etcd, at the same address and with the same certificates.
+    ///
+    /// # Errors
+    /// When one doesn't start.
+    pub fn upgrade(&mut self, release: Release) -> Result<()> {
+        self.control_plane.set_release(release);
+        self.start_api()
     }
 
     /// Starts the API server again, and its controllers, which may have given up meanwhile.

@@ -1,5 +1,7 @@
 //! A real control plane: etcd and kube-apiserver, without nodes.
 
+mod release;
+
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
@@ -18,6 +20,11 @@ use crate::process::Process;
 use crate::run::Run;
 use crate::tools::{Tool, path};
 
+pub use self::release::Release;
+
+/// The API server's port in a network namespace of its own.
+pub const PORT: u16 = 6443;
+
 /// How a control plane is started.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
@@ -25,6 +32,8 @@ pub struct Options {
     pub namespace: bool,
     /// With an etcd that syncs to disk: needed for comparisons of speed, slow for tests.
     pub durable: bool,
+    /// Of which release it is.
+    pub release: Release,
 }
 
 /// A running etcd and kube-apiserver. Stops when it is dropped.
@@ -40,6 +49,7 @@ pub struct ControlPlane {
     name: String,
     /// To start the programs again.
     arguments: Arguments,
+    release: Release,
 }
 
 /// The flags of both programs.
@@ -104,7 +114,8 @@ impl ControlPlane {
         etcd.args(&arguments.etcd);
         let etcd = Process::spawn(run, &format!("{name}-etcd"), etcd)?;
 
-        let mut apiserver = inside(namespace.as_ref(), path(Tool::KubeApiserver)?);
+        let release = options.release;
+        let mut apiserver = inside(namespace.as_ref(), path(release.api_server())?);
         apiserver.args(&arguments.apiserver);
         let mut apiserver = Process::spawn(run, &format!("{name}-apiserver"), apiserver)?;
 
@@ -119,7 +130,17 @@ impl ControlPlane {
         let kubeconfig = folder.join("admin.kubeconfig");
         access.write(&kubeconfig, &token)?;
         let (folder, name) = (folder.to_owned(), name.to_owned());
-        Ok(Self { apiserver, etcd, namespace, access, kubeconfig, folder, name, arguments })
+        Ok(Self {
+            apiserver,
+            etcd,
+            namespace,
+            access,
+            kubeconfig,
+            folder,
+            name,
+            arguments,
+            release,
+        })
     }
 
     /// A command that runs beside its programs, in the same network.
@@ -143,13 +164,31 @@ impl ControlPlane {
         self.apiserver.kill().map(|_| ())
     }
 
+    /// SIGTERM for the API server, as an upgrade would end it.
+    ///
+    /// # Errors
+    /// When it cannot be ended.
+    pub fn stop_api(&mut self) -> Result<()> {
+        self.apiserver.terminate().map(|_| ())
+    }
+
+    /// Of which release it is.
+    pub fn release(&self) -> Release {
+        self.release
+    }
+
+    /// From now on its programs are started as those of another release, over what etcd holds.
+    pub(crate) fn set_release(&mut self, release: Release) {
+        self.release = release;
+    }
+
     /// Starts the API server again at its address, and waits until it is ready.
     ///
     /// # Errors
     /// As [`ControlPlane::start`].
     pub fn start_api(&mut self, run: &Run) -> Result<()> {
         self.apiserver.terminate()?;
-        let mut command = self.command(path(Tool::KubeApiserver)?);
+        let mut command = self.command(path(self.release.api_server())?);
         command.args(&self.arguments.apiserver);
         self.apiserver = Process::spawn(run, &format!("{}-apiserver", self.name), command)?;
         https::until_ready(&mut self.apiserver, &self.access)
@@ -210,7 +249,7 @@ impl Ports {
         Self {
             bind: Ipv4Addr::UNSPECIFIED.into(),
             address: namespace.address().into(),
-            secure: 6443,
+            secure: PORT,
             etcd: 2379,
             etcd_peer: 2380,
         }

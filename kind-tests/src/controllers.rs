@@ -5,7 +5,7 @@ use anyhow::Result;
 use crate::control_plane::ControlPlane;
 use crate::process::Process;
 use crate::run::Run;
-use crate::tools::{Tool, path};
+use crate::tools::path;
 
 /// A running kube-controller-manager. Stops when it is dropped.
 #[derive(Debug)]
@@ -16,12 +16,13 @@ pub struct ControllerManager {
 // === impl ControllerManager ===
 
 impl ControllerManager {
-    /// Starts one beside `plane`, with its log named after `name`. Nobody waits for it to be ready.
+    /// Starts one of the same release beside `plane`, with its log named after `name`. Nobody waits
+    /// for it to be ready.
     ///
     /// # Errors
     /// When it does not start.
     pub fn start(run: &Run, name: &str, plane: &ControlPlane) -> Result<Self> {
-        let mut command = plane.command(path(Tool::KubeControllerManager)?);
+        let mut command = plane.command(path(plane.release().controller_manager())?);
         let files = plane.files();
         command.args(kubeconfigs(plane)).args([
             format!("--root-ca-file={}", files.authority.display()),

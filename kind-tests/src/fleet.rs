@@ -4,6 +4,7 @@
 //! reach the hub; then the hub listens on all addresses, and the operator is told which of them
 //! agents are to use.
 
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::thread;
 
@@ -11,6 +12,7 @@ use anyhow::{Context, Result, anyhow};
 
 use crate::cargo::{self, Profile};
 use crate::cluster::Cluster;
+use crate::control_plane::Release;
 use crate::hub::{self, Hub};
 use crate::image::Image;
 use crate::kubectl::Kubectl;
@@ -40,14 +42,30 @@ pub struct Programs {
     pub sample: PathBuf,
 }
 
+/// What a fleet is to be like.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Plan<'a> {
+    /// Its physical clusters by name, and the release that each begins with.
+    pub clusters: &'a [(&'a str, Release)],
+    /// Further flags of operators.
+    pub operator: &'a [&'a str],
+}
+
+/// A hub and its operator. Stops when it is dropped.
+#[derive(Debug)]
+pub struct Center {
+    // Fields drop in this order.
+    _operator: Operator,
+    hub: Hub,
+    run: Run,
+}
+
 /// A hub, the operator, and physical clusters. Stops when it is dropped.
 #[derive(Debug)]
 pub struct Fleet {
     // Fields drop in this order.
-    _operator: Operator,
-    hub: Hub,
+    center: Center,
     clusters: Vec<Cluster>,
-    run: Run,
 }
 
 // === impl Programs ===
@@ -85,42 +103,39 @@ impl Programs {
     }
 }
 
-// === impl Fleet ===
+// === impl Center ===
 
-impl Fleet {
-    /// Starts a hub with the operator, and a cluster of each of these names, all at once.
+impl Center {
+    /// Starts a hub with its operator, which pods of all physical clusters reach at an address of
+    /// this machine. Names of their logs end with `suffix`.
     ///
     /// # Errors
     /// When a program ends, or is not ready in time.
-    pub fn start(run: &Run, programs: &Programs, names: &[&str]) -> Result<Self> {
-        let images = programs.images(run)?;
-        let clusters = thread::scope(|scope| {
-            let starts: Vec<_> = names
-                .iter()
-                .map(|name| scope.spawn(|| Cluster::start(run, name, SANDBOX_IMAGE, &images)))
-                .collect();
-            let join = |start: thread::ScopedJoinHandle<'_, Result<Cluster>>| {
-                start.join().map_err(|_| anyhow!("starting a cluster panicked"))?
-            };
-            starts.into_iter().map(join).collect::<Result<Vec<_>>>()
-        })?;
-        let address = clusters.first().context("a fleet has a cluster")?.host()?;
+    pub fn start(
+        run: &Run,
+        suffix: &str,
+        programs: &Programs,
+        address: Ipv4Addr,
+        flags: &[&str],
+    ) -> Result<Self> {
         let mut options = hub::Options::new(programs.apiserver.clone());
         options.arguments = vec![
             "--bind-address=0.0.0.0".to_owned(),
             "--external-hostname=localhost".to_owned(),
             format!("--external-hostname={address}"),
         ];
-        let hub = Hub::with(run, "hub", options)?;
+        let hub = Hub::with(run, &format!("hub{suffix}"), options)?;
         let arguments = [
             format!("--hub-url=https://{address}:{}", hub.port()),
             format!("--hub-ca-file={}", hub.root().join("pki/ca.crt").display()),
             format!("--agent-image={AGENT_IMAGE}"),
         ];
         let arguments = arguments.each_ref().map(String::as_str);
+        let arguments = [&arguments, flags].concat();
         let kubeconfig = Operator::kubeconfig(&hub);
-        let operator = Operator::of(&programs.operator, run, "operator", &kubeconfig, &arguments)?;
-        Ok(Self { _operator: operator, hub, clusters, run: run.clone() })
+        let name = format!("operator{suffix}");
+        let operator = Operator::of(&programs.operator, run, &name, &kubeconfig, &arguments)?;
+        Ok(Self { _operator: operator, hub, run: run.clone() })
     }
 
     /// The hub.
@@ -128,7 +143,46 @@ impl Fleet {
         &mut self.hub
     }
 
-    /// A cluster, by its place among the names that the fleet was started with.
+    /// kubectl for a logical cluster of the hub.
+    ///
+    /// # Errors
+    /// When kubectl is not built.
+    pub fn kubectl(&self, cluster: &str) -> Result<Kubectl> {
+        let kubectl = Kubectl::new(&self.run, Tool::Kubectl, &self.hub.kubeconfig())?;
+        Ok(kubectl.server(&self.hub.cluster_url(cluster)))
+    }
+}
+
+// === impl Fleet ===
+
+impl Fleet {
+    /// Starts a hub with the operator, and the clusters, all at once.
+    ///
+    /// # Errors
+    /// When a program ends, or is not ready in time.
+    pub fn start(run: &Run, programs: &Programs, plan: &Plan<'_>) -> Result<Self> {
+        let images = programs.images(run)?;
+        let start = &|name: &str, release| Cluster::of(release, run, name, SANDBOX_IMAGE, &images);
+        let clusters = thread::scope(|scope| {
+            let starts: Vec<_> = { plan.clusters.iter() }
+                .map(|&(name, release)| scope.spawn(move || start(name, release)))
+                .collect();
+            let join = |start: thread::ScopedJoinHandle<'_, Result<Cluster>>| {
+                start.join().map_err(|_| anyhow!("starting a cluster panicked"))?
+            };
+            starts.into_iter().map(join).collect::<Result<Vec<_>>>()
+        })?;
+        let address = clusters.first().context("a fleet has a cluster")?.host()?;
+        let center = Center::start(run, "", programs, address, plan.operator)?;
+        Ok(Self { center, clusters })
+    }
+
+    /// The hub.
+    pub fn hub(&mut self) -> &mut Hub {
+        self.center.hub()
+    }
+
+    /// A cluster, by its place among those of the plan.
     ///
     /// # Errors
     /// When there is none.
@@ -141,7 +195,6 @@ impl Fleet {
     /// # Errors
     /// When kubectl is not built.
     pub fn kubectl(&self, cluster: &str) -> Result<Kubectl> {
-        let kubectl = Kubectl::new(&self.run, Tool::Kubectl, &self.hub.kubeconfig())?;
-        Ok(kubectl.server(&self.hub.cluster_url(cluster)))
+        self.center.kubectl(cluster)
     }
 }

@@ -1,5 +1,7 @@
 //! A network namespace with a cable to the host.
 
+mod cut;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::net::Ipv4Addr;
@@ -11,6 +13,8 @@ use parking_lot::Mutex;
 use crate::process::ProcessId;
 use crate::progress::say;
 use crate::run::Run;
+
+pub use self::cut::{Cut, Route};
 
 /// A network namespace of its own, with 10.200.I.1 on the host's side and 10.200.I.2 inside.
 #[derive(Debug)]
@@ -71,6 +75,20 @@ impl Namespace {
     /// The address inside.
     pub fn address(&self) -> Ipv4Addr {
         Ipv4Addr::new(10, 200, self.index, 2)
+    }
+
+    /// The addresses of pods in it: no two clusters on a machine share them.
+    pub fn pods(&self) -> String {
+        format!("10.244.{}.0/24", self.index)
+    }
+
+    /// Drops all packets of a route, there and back, until that is mended: connections, old ones and
+    /// new ones, meet silence.
+    ///
+    /// # Errors
+    /// When the firewall does not take the rules.
+    pub fn cut(&self, route: Route) -> Result<Cut> {
+        Cut::new(self, route)
     }
 
     /// A command that will run in it. `nsenter` rather than `ip netns exec`, which would mount

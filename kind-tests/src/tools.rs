@@ -24,8 +24,12 @@ pub enum Tool {
     Etcd,
     /// The real API server.
     KubeApiserver,
+    /// The real API server one minor version older.
+    KubeApiserverOlder,
     /// The real controllers.
     KubeControllerManager,
+    /// The real controllers one minor version older.
+    KubeControllerManagerOlder,
     /// The real scheduler.
     KubeScheduler,
     /// The real node agent.
@@ -54,7 +58,7 @@ pub enum Tool {
 
 impl Tool {
     /// Every program there is.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::Etcd,
         Self::Kubectl,
         Self::KubeApiserver,
@@ -65,6 +69,8 @@ impl Tool {
         Self::KubeScheduler,
         Self::Kubelet,
         Self::KubeProxy,
+        Self::KubeApiserverOlder,
+        Self::KubeControllerManagerOlder,
         Self::Kwok,
         Self::Helm3,
         Self::Helm4,
@@ -72,7 +78,7 @@ impl Tool {
     ];
 
     /// What the committed tests use.
-    pub const FOR_TESTS: [Self; 12] = [
+    pub const FOR_TESTS: [Self; 14] = [
         Self::Etcd,
         Self::Kubectl,
         Self::KubeApiserver,
@@ -82,6 +88,8 @@ impl Tool {
         Self::KubeProxy,
         Self::E2eTest,
         Self::KubectlOlder,
+        Self::KubeApiserverOlder,
+        Self::KubeControllerManagerOlder,
         Self::Helm3,
         Self::Helm4,
         Self::Controller,
@@ -174,10 +182,16 @@ mod tests {
     }
 
     #[test]
-    fn the_two_kubectls_differ_by_one_minor_version() {
+    fn older_programs_are_of_the_minor_version_before() {
         let minor = |tool: Tool| -> u32 {
             tool.version().unwrap().split('.').nth(1).unwrap().parse().unwrap()
         };
-        assert_eq!(minor(Tool::Kubectl), minor(Tool::KubectlOlder) + 1);
+        for (tool, older) in [
+            (Tool::Kubectl, Tool::KubectlOlder),
+            (Tool::KubeApiserver, Tool::KubeApiserverOlder),
+            (Tool::KubeControllerManager, Tool::KubeControllerManagerOlder),
+        ] {
+            assert_eq!(minor(tool), minor(older) + 1, "{tool:?}");
+        }
     }
 }

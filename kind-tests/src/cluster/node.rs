@@ -68,7 +68,7 @@ impl Node {
         proxy.args([
             format!("--kubeconfig={}", control_plane.kubeconfig().display()),
             format!("--hostname-override={name}"),
-            format!("--cluster-cidr={}", pods(namespace)),
+            format!("--cluster-cidr={}", namespace.pods()),
             "--proxy-mode=iptables".to_owned(),
             "--conntrack-max-per-core=0".to_owned(),
         ]);
@@ -124,11 +124,6 @@ fn load(socket: &Path, image: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The addresses of a cluster's pods: no two clusters on a machine share them.
-fn pods(namespace: &Namespace) -> String {
-    format!("10.244.{}.0/24", namespace.index())
-}
-
 fn containerd_config(folder: &Path, sandbox: &str) -> String {
     let at = |name: &str| folder.join(name).display().to_string();
     let (root, state, socket) = (at("root"), at("state"), at("containerd.sock"));
@@ -170,7 +165,7 @@ fn write_network(folder: &Path, namespace: &Namespace) -> Result<()> {
                 "ipam": {
                     "type": "host-local",
                     "dataDir": folder.join("addresses"),
-                    "ranges": [[{"subnet": pods(namespace)}]],
+                    "ranges": [[{"subnet": namespace.pods()}]],
                     "routes": [{"dst": "0.0.0.0/0"}],
                 },
             },

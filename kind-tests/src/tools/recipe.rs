@@ -51,20 +51,23 @@ impl Recipe {
             Tool::KubeApiserver => {
                 Self::kubernetes("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver")
             }
+            Tool::KubeApiserverOlder => {
+                Self { folder: "tools/kubernetes-1.35", ..Self::of(Tool::KubeApiserver) }
+            }
             Tool::KubeControllerManager => Self::kubernetes(
                 "kube-controller-manager",
                 "k8s.io/kubernetes/cmd/kube-controller-manager",
             ),
+            Tool::KubeControllerManagerOlder => {
+                Self { folder: "tools/kubernetes-1.35", ..Self::of(Tool::KubeControllerManager) }
+            }
             Tool::KubeScheduler => {
                 Self::kubernetes("kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler")
             }
             Tool::Kubelet => Self::kubernetes("kubelet", "k8s.io/kubernetes/cmd/kubelet"),
             Tool::KubeProxy => Self::kubernetes("kube-proxy", "k8s.io/kubernetes/cmd/kube-proxy"),
             Tool::Kubectl => Self::kubernetes("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
-            Tool::KubectlOlder => Self {
-                folder: "tools/kubectl-1.35",
-                ..Self::kubernetes("kubectl", "k8s.io/kubernetes/cmd/kubectl")
-            },
+            Tool::KubectlOlder => Self { folder: "tools/kubectl-1.35", ..Self::of(Tool::Kubectl) },
             Tool::E2eTest => Self {
                 test_binary: true,
                 ..Self::kubernetes("e2e.test", "k8s.io/kubernetes/test/e2e")

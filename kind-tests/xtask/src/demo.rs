@@ -5,7 +5,8 @@ mod shell;
 mod tour;
 
 use anyhow::Result;
-use kind_tests::fleet::Programs;
+use kind_tests::control_plane::Release;
+use kind_tests::fleet::{Plan, Programs};
 use kind_tests::{Fleet, Kubectl, Provider, Run, Tool, cargo, cluster};
 
 use crate::setup;
@@ -36,7 +37,9 @@ fn in_a_run(programs: &Programs, check: bool) -> Result<()> {
 }
 
 fn show(run: &Run, programs: &Programs, check: bool) -> Result<()> {
-    let start = || Fleet::start(run, programs, &job::CLUSTERS);
+    let clusters = job::CLUSTERS.map(|name| (name, Release::Current));
+    let plan = Plan { clusters: &clusters, operator: &[] };
+    let start = || Fleet::start(run, programs, &plan);
     let mut fleet = step("start the hub, the operator and two physical clusters", start)?;
     println!("The hub listens on {}.\n", fleet.hub().url());
     let kubectl = Kubectl::new(run, Tool::Kubectl, &fleet.hub().kubeconfig())?;

@@ -4,7 +4,8 @@ use anyhow::{Result, ensure};
 use kind_tests::eventually;
 use serde_json::json;
 
-use super::world::{READY, World, absent, application, for_east, prints};
+use super::steady::greets;
+use super::world::{READY, World, absent, application, apply, for_east, prints};
 
 const STATE: &str = "--output=jsonpath={.metadata.labels.sync\\.workloads\\.kcp\\.io/shop\\.east}/{.metadata.finalizers[0]}";
 
@@ -24,12 +25,7 @@ pub(super) fn objects_by_label(world: &mut World) -> Result<()> {
         ensure!(pair.is_some_and(|(is, seen)| is == seen), "{said}");
         Ok(())
     })?;
-    eventually("the application's answer", || {
-        let path = "/api/v1/namespaces/default/services/web:80/proxy/";
-        let said = world.east.ok(&["get", "--raw", path])?;
-        ensure!(said.starts_with("hello from web-"), "{said}");
-        Ok(())
-    })?;
+    greets(&world.east, "web")?;
     absent(&world.west, &["deployment/web", "configmap/web", "service/web"])
 }
 
@@ -98,4 +94,34 @@ pub(super) fn invalid_beside_valid(world: &mut World) -> Result<()> {
     })?;
     world.hub.ok(&["delete", "service", "bad", "good", "--timeout=60s"])?;
     absent(&world.east, &["service/good"])
+}
+
+/// An autoscaler of the cluster has the replicas where the hub leaves them to it: its number goes up,
+/// and other changes at the hub leave it alone.
+pub(super) fn an_autoscaler_decides(world: &mut World) -> Result<()> {
+    let [config, mut deployment, _] = application("elastic", "default", &for_east());
+    deployment["metadata"]["annotations"] = json!({contract::YIELD: contract::YIELD_REPLICAS});
+    deployment["spec"]["replicas"] = 1.into();
+    world.apply(&[config, deployment])?;
+    eventually("the copy", || world.east.ok(&["get", "deployment/elastic"]))?;
+    let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "elastic"});
+    // Nobody measures anything here; fewer than the least is what its controller needs no measure for.
+    let autoscaler = json!({
+        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "elastic"},
+        "spec": {"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 3},
+    });
+    apply(&world.east, &[autoscaler])?;
+    let replicas = "--output=jsonpath={.spec.replicas}";
+    prints(&world.hub, &["get", "deployment/elastic", replicas], "2")?;
+    prints(&world.hub, &["get", "deployment/elastic", READY], "2")?;
+    world.hub.ok(&["set", "env", "deployment/elastic", "EXTRA=1"])?;
+    let variables = "--output=jsonpath={.spec.template.spec.containers[0].env[*].name}";
+    prints(&world.east, &["get", "deployment/elastic", variables], "GREETING EXTRA")?;
+    for side in [&world.hub, &world.east] {
+        prints(side, &["get", "deployment/elastic", replicas], "2")?;
+    }
+    world.east.ok(&["delete", "horizontalpodautoscaler/elastic"])?;
+    world.hub.ok(&["delete", "deployment/elastic", "configmap/elastic", "--timeout=60s"])?;
+    absent(&world.east, &["deployment/elastic", "configmap/elastic"])
 }

@@ -1,9 +1,10 @@
 //! SyncTargets that are wrong, and one that is right.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use kind_tests::eventually;
 
 use super::world::{World, application, for_east, prints, sync_target};
+use crate::support::json;
 
 const PLACEHOLDERS: &str = r#"apiVersion: v1
 kind: Config
@@ -66,7 +67,12 @@ pub(super) fn a_cluster_joins(world: &mut World) -> Result<()> {
     })?;
     let explained = world.hub.ok(&["explain", "deployment.spec"])?;
     ensure!(explained.contains("replicas"), "{explained}");
-    let target = world.target("west", 1)?;
+    // One cluster and one user are enough; nothing need say that they belong together.
+    let mut kubeconfig = json(&world.kubeconfig(1)?)?;
+    let config = kubeconfig.as_object_mut().context("a kubeconfig")?;
+    config.retain(|field, _| !field.contains("context"));
+    ensure!(config.len() == 4, "{:?}", config.keys());
+    let target = sync_target("west", &kubeconfig.to_string());
     world.apply(&[target])?;
     world.ready("west")
 }

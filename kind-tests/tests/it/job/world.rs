@@ -1,30 +1,46 @@
 //! What the steps share.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use kind_tests::cargo::Profile;
-use kind_tests::fleet::Programs;
-use kind_tests::{Fleet, Kubectl, Run, Tool, eventually};
+use kind_tests::control_plane::Release;
+use kind_tests::fleet::{Plan, Programs};
+use kind_tests::{Agent, Fleet, Kubectl, Run, Tool, eventually};
 use serde_json::{Value, json};
+
+use super::steady::Steady;
+use crate::support::json as parse;
 
 /// The logical cluster of the SyncTargets and their objects.
 pub(super) const SHOP: &str = "shop";
 
-/// The fleet, and kubectl for each of its places.
+/// What operators of this job are told: a person would not wait a minute for each look.
+pub(super) const OPERATOR: [&str; 1] = ["--check-interval=5s"];
+
+/// The fleet, and kubectl for each of its places. Fields drop in this order.
 #[derive(Debug)]
 pub(super) struct World {
+    /// The agent that was started by hand.
+    pub(super) by_hand: Option<Agent>,
+    /// What ran in `east` while its control plane was upgraded.
+    pub(super) upgraded: Option<Steady>,
     pub(super) fleet: Fleet,
     /// The logical cluster [`SHOP`].
     pub(super) hub: Kubectl,
     pub(super) east: Kubectl,
     pub(super) west: Kubectl,
+    pub(super) programs: Programs,
+    pub(super) run: Run,
 }
 
 // === impl World ===
 
 impl World {
+    /// Starts it. The control plane of `east` is of the older release.
     pub(super) fn start(run: &Run) -> Result<Self> {
         let programs = Programs::build(Profile::Dev)?;
-        let mut fleet = Fleet::start(run, &programs, &["east", "west"])?;
+        let clusters = [("east", Release::Older), ("west", Release::Current)];
+        let plan = Plan { clusters: &clusters, operator: &OPERATOR };
+        let mut fleet = Fleet::start(run, &programs, &plan)?;
         let hub = fleet.kubectl(SHOP)?;
         let physical = |fleet: &mut Fleet, index| {
             Kubectl::new(run, Tool::Kubectl, fleet.cluster(index)?.kubeconfig())
@@ -34,38 +50,74 @@ impl World {
             eventually("the node", || cluster.ok(&["get", name]))?;
             cluster.ok(&["wait", name, "--for=condition=Ready", "--timeout=60s"])?;
         }
-        Ok(Self { fleet, hub, east, west })
+        let run = run.clone();
+        Ok(Self { by_hand: None, upgraded: None, fleet, hub, east, west, programs, run })
     }
 
     /// Applies objects at the hub.
     pub(super) fn apply(&self, objects: &[Value]) -> Result<()> {
-        let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-        self.hub.ok_with_input(&["apply", "-f", "-"], &list.to_string()).map(|_| ())
+        apply(&self.hub, objects)
+    }
+
+    /// The kubeconfig of a cluster.
+    pub(super) fn kubeconfig(&mut self, index: usize) -> Result<String> {
+        Ok(std::fs::read_to_string(self.fleet.cluster(index)?.kubeconfig())?)
     }
 
     /// A SyncTarget with the kubeconfig of a cluster inline.
     pub(super) fn target(&mut self, name: &str, index: usize) -> Result<Value> {
-        let kubeconfig = std::fs::read_to_string(self.fleet.cluster(index)?.kubeconfig())?;
-        Ok(sync_target(name, &kubeconfig))
+        Ok(sync_target(name, &self.kubeconfig(index)?))
     }
 
     /// Waits for a condition of a SyncTarget to be `STATUS/REASON`.
     pub(super) fn condition(&self, target: &str, type_: &str, expect: &str) -> Result<()> {
-        let path = format!(
-            "--output=jsonpath={{.status.conditions[?(@.type==\"{type_}\")].status}}/{{.status.conditions[?(@.type==\"{type_}\")].reason}}"
-        );
-        eventually(&format!("{type_}={expect} of {target}"), || {
-            let is = self.hub.ok(&["get", "synctarget", target, &path])?;
-            ensure!(is == expect, "{type_} is {is}");
-            Ok(())
-        })
+        condition(&self.hub, target, type_, expect)
     }
 
     /// Waits for a SyncTarget to be ready.
     pub(super) fn ready(&self, target: &str) -> Result<()> {
-        let target = format!("synctarget/{target}");
-        self.hub.ok(&["wait", &target, "--for=condition=Ready", "--timeout=110s"]).map(|_| ())
+        ready(&self.hub, target)
     }
+}
+
+/// Applies objects.
+pub(super) fn apply(kubectl: &Kubectl, objects: &[Value]) -> Result<()> {
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    kubectl.ok_with_input(&["apply", "-f", "-"], &list.to_string()).map(|_| ())
+}
+
+/// Waits for a condition of a SyncTarget in a logical cluster to be `STATUS/REASON`.
+pub(super) fn condition(hub: &Kubectl, target: &str, type_: &str, expect: &str) -> Result<()> {
+    let path = condition_path(type_);
+    eventually(&format!("{type_}={expect} of {target}"), || {
+        let is = hub.ok(&["get", "synctarget", target, &path])?;
+        ensure!(is == expect, "{type_} is {is}");
+        Ok(())
+    })
+}
+
+/// The flag by which kubectl prints `STATUS/REASON` of a condition.
+pub(super) fn condition_path(type_: &str) -> String {
+    let field = |name: &str| format!("{{.status.conditions[?(@.type==\"{type_}\")].{name}}}");
+    format!("--output=jsonpath={}/{}", field("status"), field("reason"))
+}
+
+/// Waits for a SyncTarget in a logical cluster to be ready.
+pub(super) fn ready(hub: &Kubectl, target: &str) -> Result<()> {
+    let target = format!("synctarget/{target}");
+    hub.ok(&["wait", &target, "--for=condition=Ready", "--timeout=110s"]).map(|_| ())
+}
+
+/// Waits until an Event of this reason is told about an object.
+pub(super) fn told(hub: &Kubectl, reason: &str, name: &str) -> Result<()> {
+    eventually(&format!("{reason} to be told about {name}"), || {
+        let events = parse(&hub.ok(&["get", "events", "--output=json"])?)?;
+        let events = events["items"].as_array().context("a list")?;
+        let is = |event: &&Value| event["involvedObject"]["name"] == name;
+        let about: Vec<&Value> = events.iter().filter(is).map(|event| &event["reason"]).collect();
+        ensure!(about.iter().any(|told| **told == reason), "{about:?}");
+        Ok(())
+    })
 }
 
 /// A SyncTarget with this kubeconfig.
@@ -78,9 +130,14 @@ pub(super) fn sync_target(name: &str, kubeconfig: &str) -> Value {
     })
 }
 
+/// Labels by which an object belongs to a SyncTarget.
+pub(super) fn belongs_to(target: &str) -> Value {
+    json!({contract::INTENT_LABEL: target})
+}
+
 /// Labels by which an object belongs to `east`.
 pub(super) fn for_east() -> Value {
-    json!({"workloads.kcp.io/cluster": "east"})
+    belongs_to("east")
 }
 
 /// The application: a ConfigMap, a Deployment of two pods and a Service, with these labels.
