@@ -353,6 +353,20 @@ mod tests {
         assert!(hub.is_trusted());
     }
 
+    /// Lists of two types cross each other: the one that was asked for first is told last.
+    #[test]
+    fn lists_that_cross_each_other() {
+        let mut hub = hub();
+        assert!(hub.see_whole(105, 0));
+        hub.see_copy(105);
+        assert!(hub.see_whole(101, 100), "105 was not known when it was asked for");
+        assert!(hub.is_trusted());
+        // What only a copy says is more than the hub has shown.
+        hub.see_copy(107);
+        assert!(!hub.see_whole(106, 105));
+        assert!(!hub.is_trusted());
+    }
+
     #[test]
     fn what_a_former_process_was_shown() {
         let mut hub = hub();
