@@ -248,30 +248,28 @@ impl Identity {
     /// Shows a certificate, and asks the hub what it makes of it: first in one way, and if that comes
     /// to nothing, in the other. If neither does, it is shown as at first.
     async fn judge(&self, pair: &Pair, first: Way) -> Result<Verdict, Attempt> {
-        let mut answer = None;
+        let mut outcome = Ok(Verdict::Refused);
         for way in [first, first.other()] {
             let shown = self.show(pair, way)?;
-            let read = self.target.read(&self.hub).await;
-            match read {
+            match self.target.read(&self.hub).await {
                 Ok(Read::Found(_)) => return Ok(Verdict::Taken(shown)),
                 // An agent of another target, or of one that is gone, is as good as none.
                 Ok(Read::Unauthorized | Read::Forbidden | Read::Gone | Read::Other) => {}
-                // A proxy may think little of a certificate that it did not ask for.
-                Ok(Read::Failed(status)) if (400..500).contains(&status) && status != 429 => {
-                    answer = Some(status);
-                }
                 Ok(Read::Failed(status)) => {
-                    self.show(pair, first)?;
-                    return Err(Attempt::Answer(status));
+                    outcome = Err(Attempt::Answer(status));
+                    // A proxy may think little of a certificate that it did not ask for.
+                    if !(400..500).contains(&status) || status == 429 {
+                        break;
+                    }
                 }
                 Err(error) => {
-                    self.show(pair, first)?;
-                    return Err(Attempt::Hub(error));
+                    outcome = Err(Attempt::Hub(error));
+                    break;
                 }
             }
         }
         self.show(pair, first)?;
-        answer.map_or(Ok(Verdict::Refused), |status| Err(Attempt::Answer(status)))
+        outcome
     }
 
     /// Shows a certificate with every request from now on.

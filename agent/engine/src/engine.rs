@@ -19,6 +19,7 @@ mod report;
 mod requests;
 mod spaces;
 mod status_down;
+mod summary;
 mod upsync;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +32,7 @@ use crate::brake::Brake;
 use crate::rules::{Class, Rule, Rules};
 use crate::{
     Action, ActionId, Approvals, Event, Exemption, GroupResource, Identity, Memory, Now, Outcome,
-    Side, Summary, SyncedType, Target,
+    Side, SyncedType, Target,
 };
 use answers::Flight;
 use entry::{Entry, Hold, Id, Problem, TypeId, Work};
@@ -387,51 +388,6 @@ impl Engine {
     pub fn reachable(&mut self, which: Side, now: Now) {
         self.gates[side(which)] = Hold::default();
         self.wake_all(now);
-    }
-
-    /// Counts and conditions as of now.
-    pub fn summary(&self) -> Summary {
-        let (mirrors, failed_mirrors, mirror_problem) = self.mirrors.counts();
-        let mut summary = Summary {
-            copies: self.index.copies(),
-            paused: self.brake.paused().or_else(|| self.mirrors.paused()),
-            undecided: self.brake.is_undecided() || self.mirrors.is_undecided(),
-            mirrors,
-            failed_mirrors,
-            mirror_problem,
-            upstream_changed: self.hub.change(),
-            missing_types: self.missing_types(),
-            dropped_events: self.dropped_events,
-            complete: { self.kinds.iter() }
-                .filter(|kind| kind.synced.is_some() && !kind.rule.never)
-                .all(|kind| kind.streams.iter().all(|stream| stream.complete)),
-            ..Summary::default()
-        };
-        for (_, entry) in self.index.iter() {
-            summary.orphans += u64::from(entry.is_orphan());
-            if let Some(problem) = &entry.problem {
-                summary.failed += 1;
-                *summary.problems.entry(problem.reason).or_default() += 1;
-            } else if entry.up.as_ref().is_some_and(|up| up.is_wanted()) {
-                let is_there = Self::is_current(entry);
-                summary.synced += u64::from(is_there);
-                summary.pending += u64::from(!is_there);
-            }
-        }
-        summary
-    }
-
-    /// Whether a copy is there as it is to be.
-    fn is_current(entry: &Entry) -> bool {
-        let (Some(up), Some(down)) = (&entry.up, entry.ours()) else { return false };
-        down.of == up.uid && down.digest == Some(up.digest) && down.good == Some(down.view)
-    }
-
-    fn missing_types(&self) -> Vec<GroupResource> {
-        let missing = |kind: &&Kind| {
-            kind.synced.is_some() && kind.missing.iter().any(|hold| hold.failures > 0)
-        };
-        self.kinds.iter().filter(missing).map(|kind| kind.resource.clone()).collect()
     }
 
     fn kind_id(&self, resource: &GroupResource) -> Option<TypeId> {

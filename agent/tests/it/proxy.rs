@@ -77,17 +77,8 @@ async fn an_agent_behind_it_works_all_the_same() {
     let proxy = Proxy::start(&world).await;
     let authority = world.file("proxy.crt");
     std::fs::write(&authority, &proxy.authority).unwrap();
-    let agent = world.run(vec![
-        format!("--hub=https://localhost:{}", proxy.port),
-        format!("--hub-ca-file={}", authority.display()),
-        format!("--bootstrap-token-file={}", world.file("token").display()),
-        "--cluster=infra".to_owned(),
-        "--sync-target=east".to_owned(),
-        format!("--sync-target-uid={}", world.uid),
-        format!("--namespace={NAMESPACE}"),
-        format!("--to-kubeconfig={}", world.file("physical.kubeconfig").display()),
-        "--resource=things.x.io".to_owned(),
-    ]);
+    let address = format!("https://localhost:{}", proxy.port);
+    let agent = world.agent_at(&address, &authority, &["things.x.io"]);
     agent.ready().await;
     world.assign("infra", THINGS, "one", &json!({"spec": {"n": 1}})).await;
     let copy = format!("{THINGS}/one");

@@ -337,9 +337,14 @@ impl World {
     }
 
     pub(crate) fn agent_of(&self, resources: &[&str]) -> Agent {
+        self.agent_at(&self.hub.url(), &self.file("ca.crt"), resources)
+    }
+
+    /// One that reaches the hub at an address that an authority vouches for.
+    pub(crate) fn agent_at(&self, hub: &str, authority: &Path, resources: &[&str]) -> Agent {
         let mut flags = vec![
-            format!("--hub={}", self.hub.url()),
-            format!("--hub-ca-file={}", self.file("ca.crt").display()),
+            format!("--hub={hub}"),
+            format!("--hub-ca-file={}", authority.display()),
             format!("--bootstrap-token-file={}", self.file("token").display()),
             "--cluster=infra".to_owned(),
             "--sync-target=east".to_owned(),

@@ -3,9 +3,7 @@
 /// Whether status that is written at the hub may ever go down to the copies of a type. That of a
 /// definition says what its own server stores and serves.
 pub fn status_may_go_down(group: &str, resource: &str) -> bool {
-    let of_hubs = group == "kcp.io" || group.ends_with(".kcp.io");
-    let is_name = !resource.is_empty() && !resource.contains(['*', '/']);
-    is_name && !of_hubs && (group, resource) != crate::DEFINITIONS
+    crate::upsync::is_plain_type(group, resource) && (group, resource) != crate::DEFINITIONS
 }
 
 #[cfg(test)]

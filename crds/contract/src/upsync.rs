@@ -27,13 +27,17 @@ const RESOURCES: [&str; 9] = [
     "serviceaccounts",
 ];
 
+/// Whether this names one type, which is none of the hub's own.
+pub(crate) fn is_plain_type(group: &str, resource: &str) -> bool {
+    let of_hubs = group == "kcp.io" || group.ends_with(".kcp.io");
+    !of_hubs && !resource.is_empty() && !resource.contains(['*', '/'])
+}
+
 /// Whether objects of a type may ever go up from a physical cluster to the hub. Those by which
 /// somebody gets rights or credentials, or that say how a hub works, are made there by people alone.
 pub fn may_go_up(group: &str, resource: &str) -> bool {
-    let of_hubs = group == "kcp.io" || group.ends_with(".kcp.io");
     let of_core = group.is_empty() && RESOURCES.contains(&resource);
-    let is_name = !resource.is_empty() && !resource.contains(['*', '/']);
-    is_name && !of_hubs && !of_core && !GROUPS.contains(&group)
+    is_plain_type(group, resource) && !of_core && !GROUPS.contains(&group)
 }
 
 #[cfg(test)]

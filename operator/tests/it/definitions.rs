@@ -1,12 +1,9 @@
 //! Definitions of types go down where a SyncTarget asks for them, with all that follows from it.
 
 use agent::manifest::Kind;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use machinery::kubeconfig::Access;
 use serde_json::{Value, json};
 
-use crate::pod::Pod;
+use crate::pod::{Pod, account};
 use crate::yard::{Side, TARGETS, Yard, installed_in};
 
 const NAME: &str = "customresourcedefinitions.apiextensions.k8s.io";
@@ -161,17 +158,7 @@ async fn installer(cluster: &Side, rules: Value) -> String {
         "subjects": [{"kind": "ServiceAccount", "namespace": "default", "name": "installer"}],
     });
     cluster.post(&format!("{rbac}/clusterrolebindings"), &binding).await;
-    let access = Access::parse(cluster.kubeconfig().as_bytes(), None).unwrap();
-    let path = format!("{accounts}/installer/token");
-    let token = cluster.post(&path, &json!({"spec": {"audiences": []}})).await;
-    json!({
-        "clusters": [{"name": "c", "cluster": {
-            "server": access.server,
-            "certificate-authority-data": STANDARD.encode(access.authority.unwrap()),
-        }}],
-        "users": [{"name": "u", "user": {"token": token["status"]["token"]}}],
-    })
-    .to_string()
+    account(cluster, "default", "installer").await
 }
 
 /// Who gives a right must hold it: what is missing is named before anything is tried, and only where

@@ -41,7 +41,7 @@ impl Pod {
         let mounted = Mounted { directory: directory.path().to_owned() };
         mounted.show(&cluster.get(&secret).await);
         let kubeconfig = directory.path().join("cluster.kubeconfig");
-        std::fs::write(&kubeconfig, account(cluster, namespace).await).unwrap();
+        std::fs::write(&kubeconfig, account(cluster, namespace, "kcp-agent").await).unwrap();
 
         let args = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
         let args = args.as_array().unwrap().iter().map(|arg| arg.as_str().unwrap());
@@ -131,10 +131,10 @@ impl Mounted {
     }
 }
 
-/// A kubeconfig of the agent's ServiceAccount.
-async fn account(cluster: &Side, namespace: &str) -> String {
+/// A kubeconfig of a ServiceAccount.
+pub(crate) async fn account(cluster: &Side, namespace: &str, name: &str) -> String {
     let access = Access::parse(cluster.kubeconfig().as_bytes(), None).unwrap();
-    let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/kcp-agent/token");
+    let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token");
     let token = cluster.post(&path, &json!({"spec": {"audiences": []}})).await;
     json!({
         "clusters": [{"name": "c", "cluster": {

@@ -11,6 +11,7 @@
 //!   longer than [`AGENT_TOKEN_SECONDS`], whatever it says.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use contract::{AGENT_SIGNER, AGENT_TOKEN_SECONDS};
 use jiff::Timestamp;
@@ -20,7 +21,7 @@ use serde::Deserialize;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::{Agent, Credential};
-use crate::auth::authn::certificate::subject;
+use crate::auth::authn::certificate::{Subject, subject};
 use crate::auth::jwt::{NumericDate, PublicKey, Texts, Token};
 use crate::auth::objects::Objects;
 use crate::auth::recent::{Recent, TokenDigest};
@@ -37,7 +38,8 @@ const LONGEST_CHAIN: usize = 4;
 pub(crate) struct AgentTokens {
     own: Arc<dyn ClientCertVerifier>,
     objects: Arc<dyn Objects>,
-    recent: Recent<Arc<Signed>>,
+    /// Of tokens that aren't agents', too: every bearer token comes by here, at each request.
+    recent: Recent<Option<Arc<Signed>>>,
 }
 
 /// A token whose signature is good.
@@ -81,14 +83,14 @@ impl AgentTokens {
         now: Timestamp,
     ) -> Result<Option<Arc<UserInfo>>, Refusal> {
         let signed = match self.recent.get(digest) {
-            Some(signed) => signed,
+            Some(known) => known,
             None => {
-                let Some(signed) = self.read(token, now)? else { return Ok(None) };
-                let signed = Arc::new(signed);
+                let signed = self.read(token, now)?.map(Arc::new);
                 self.recent.put(*digest, signed.clone());
                 signed
             }
         };
+        let Some(signed) = signed else { return Ok(None) };
         signed.check_times(now)?;
         if signed.agent.target(&*self.objects).is_none() {
             return Err(Refusal::wrong("the SyncTarget is gone, or has revoked the certificate"));
@@ -118,14 +120,17 @@ impl AgentTokens {
     }
 
     /// The agent that a certificate is of.
-    fn certified(&self, chain: &[CertificateDer<'_>], now: Timestamp) -> Result<UserInfo, Refusal> {
-        let wrong = || Refusal::wrong("the certificate is not one of an agent of this server");
-        let (leaf, others) = chain.split_first().ok_or_else(wrong)?;
+    fn certified(
+        &self,
+        chain: &[CertificateDer<'_>],
+        now: Timestamp,
+    ) -> Result<Arc<UserInfo>, Refusal> {
+        let (leaf, others) = chain.split_first().ok_or_else(of_nobody)?;
         let since = u64::try_from(now.as_second()).unwrap_or_default();
-        let time = UnixTime::since_unix_epoch(std::time::Duration::from_secs(since));
-        self.own.verify_client_cert(leaf, others, time).map_err(|_| wrong())?;
-        let subject = subject(leaf).filter(|subject| subject.is_agent()).ok_or_else(wrong)?;
-        subject.agent().map(Arc::unwrap_or_clone).ok_or_else(wrong)
+        let time = UnixTime::since_unix_epoch(Duration::from_secs(since));
+        self.own.verify_client_cert(leaf, others, time).map_err(|_| of_nobody())?;
+        let subject = subject(leaf).filter(Subject::is_agent).ok_or_else(of_nobody)?;
+        subject.agent().ok_or_else(of_nobody)
     }
 }
 
@@ -134,14 +139,9 @@ impl AgentTokens {
 impl Signed {
     /// A token of an agent, by whose certificate it is good until the earlier of both ends.
     fn new(user: &UserInfo, issued: i64, expires: i64) -> Result<Self, Refusal> {
-        let of = |agent: &Arc<Agent>| match agent.credential {
-            Credential::Certificate { not_before, expires } => Some((not_before, expires)),
-            Credential::Bootstrap => None,
-        };
-        let (Some(agent), Some((not_before, end))) =
-            (user.agent.as_ref(), user.agent.as_ref().and_then(of))
-        else {
-            return Err(Refusal::wrong("the certificate is not one of an agent"));
+        let Some(agent) = &user.agent else { return Err(of_nobody()) };
+        let Credential::Certificate { not_before, expires: end } = agent.credential else {
+            return Err(of_nobody());
         };
         if expires.saturating_sub(issued) > AGENT_TOKEN_SECONDS {
             let why = format!("it is for longer than {AGENT_TOKEN_SECONDS} seconds");
@@ -164,6 +164,10 @@ impl Signed {
         }
         Ok(())
     }
+}
+
+fn of_nobody() -> Refusal {
+    Refusal::wrong("the certificate is not one of an agent of this server")
 }
 
 /// The public key of a certificate, if signatures of its kind are known.

@@ -1,9 +1,10 @@
 //! SyncTargets that are wrong, and one that is right.
 
 use anyhow::{Context, Result, ensure};
-use kind_tests::eventually;
 
-use super::world::{World, application, for_east, prints, sync_target};
+use super::world::{
+    World, application, for_east, knows_no_deployment, prints, serves_deployments, sync_target,
+};
 use crate::support::json;
 
 const PLACEHOLDERS: &str = r#"apiVersion: v1
@@ -44,11 +45,7 @@ pub(super) fn nobody_answers(world: &mut World) -> Result<()> {
 
 /// Without a cluster that has them there are no Deployments.
 pub(super) fn no_type_without_a_target(world: &mut World) -> Result<()> {
-    let deployment = application("early", "default", &for_east())[1].to_string();
-    let refused = world.hub.run_with_input(&["create", "-f", "-"], &deployment)?;
-    let expect = "no matches for kind \"Deployment\" in version \"apps/v1\"";
-    ensure!(refused.stderr.contains(expect), "{}", refused.stderr);
-    Ok(())
+    knows_no_deployment(&world.hub, &application("early", "default", &for_east())[1])
 }
 
 /// A SyncTarget with a kubeconfig is ready in a minute, its agent runs, its types are there.
@@ -60,13 +57,7 @@ pub(super) fn a_cluster_joins(world: &mut World) -> Result<()> {
         ["get", "deployments", "--all-namespaces", "--field-selector=metadata.name=kcp-agent"];
     let ready = "--output=jsonpath={.items[*].status.readyReplicas}";
     prints(&world.east, &[&agent[..], &[ready]].concat(), "1")?;
-    eventually("the types", || {
-        let types = world.hub.ok(&["api-resources", "--api-group=apps"])?;
-        ensure!(types.contains("deployments"), "{types}");
-        Ok(())
-    })?;
-    let explained = world.hub.ok(&["explain", "deployment.spec"])?;
-    ensure!(explained.contains("replicas"), "{explained}");
+    serves_deployments(&world.hub)?;
     // One cluster and one user are enough; nothing need say that they belong together.
     let mut kubeconfig = json(&world.kubeconfig(1)?)?;
     let config = kubeconfig.as_object_mut().context("a kubeconfig")?;

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::steady::{Steady, agents, uids};
 use super::world::{
-    READY, World, absent, application, apply, belongs_to, condition, prints, ready,
+    READY, World, absent, application, apply, belongs_to, condition, knows_no_deployment, prints,
+    ready, serves_deployments,
 };
 
 const PUSHED: &str = "pushed";
@@ -76,24 +77,14 @@ pub(super) fn by_hand(world: &mut World) -> Result<()> {
 fn begin(world: &World, name: &'static str) -> Result<Tenant> {
     let tenant = tenant(world, name)?;
     tenant.hub.ok(&["create", "namespace", name])?;
-    let [_, deployment, _] = application("web", name, &belongs_to(TARGET));
-    let refused = tenant.hub.run_with_input(&["create", "-f", "-"], &deployment.to_string())?;
-    let expect = "no matches for kind \"Deployment\" in version \"apps/v1\"";
-    ensure!(refused.stderr.contains(expect), "{}", refused.stderr);
+    knows_no_deployment(&tenant.hub, &application("web", name, &belongs_to(TARGET))[1])?;
     Ok(tenant)
 }
 
 /// It is ready, and types are served.
 fn joins(tenant: &Tenant) -> Result<()> {
     ready(&tenant.hub, TARGET)?;
-    eventually("the types", || {
-        let types = tenant.hub.ok(&["api-resources", "--api-group=apps"])?;
-        ensure!(types.contains("deployments"), "{types}");
-        Ok(())
-    })?;
-    let explained = tenant.hub.ok(&["explain", "deployment.spec"])?;
-    ensure!(explained.contains("replicas"), "{explained}");
-    Ok(())
+    serves_deployments(&tenant.hub)
 }
 
 /// By labels of their own and by that of their namespace, objects go down and back; changes are

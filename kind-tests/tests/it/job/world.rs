@@ -197,3 +197,23 @@ pub(super) fn absent(kubectl: &Kubectl, what: &[&str]) -> Result<()> {
 
 /// The ready replicas of a Deployment.
 pub(super) const READY: &str = "--output=jsonpath={.status.readyReplicas}";
+
+/// Waits until the hub serves Deployments, and explains them.
+pub(super) fn serves_deployments(hub: &Kubectl) -> Result<()> {
+    eventually("the types", || {
+        let types = hub.ok(&["api-resources", "--api-group=apps"])?;
+        ensure!(types.contains("deployments"), "{types}");
+        Ok(())
+    })?;
+    let explained = hub.ok(&["explain", "deployment.spec"])?;
+    ensure!(explained.contains("replicas"), "{explained}");
+    Ok(())
+}
+
+/// The hub refuses a Deployment, since it knows no such type.
+pub(super) fn knows_no_deployment(hub: &Kubectl, deployment: &Value) -> Result<()> {
+    let refused = hub.run_with_input(&["create", "-f", "-"], &deployment.to_string())?;
+    let expect = "no matches for kind \"Deployment\" in version \"apps/v1\"";
+    ensure!(refused.stderr.contains(expect), "{}", refused.stderr);
+    Ok(())
+}
