@@ -46,7 +46,8 @@ pub(super) fn show(run: &Run, fleet: &mut Fleet) -> Result<()> {
     for (name, cluster, _) in &physical {
         let target = format!("synctarget/{name}");
         hub.shows(&["wait", &target, "--for=condition=Ready", "--timeout=120s"], &["met"])?;
-        cluster.shows(&["get", "deployments", "--all-namespaces"], &["kcp-agent", "1/1"])?;
+        // The cluster counts a pod as ready a moment after its agent has told the hub.
+        cluster.comes_to(&["get", "deployments", "--all-namespaces"], &["kcp-agent", "1/1"])?;
     }
     hub.shows(&["get", "synctargets"], &["east", "west", "True"])?;
     explain("Now the hub serves what both clusters serve.");
@@ -55,7 +56,7 @@ pub(super) fn show(run: &Run, fleet: &mut Fleet) -> Result<()> {
         hub.shows(&imported, &["met"])?;
     }
     hub.comes_to(&["api-resources", "--api-group=apps"], &["deployments"])?;
-    hub.shows(&["explain", "deployment.spec.replicas"], &["FIELD"])?;
+    hub.comes_to(&["explain", "deployment.spec.replicas"], &["FIELD"])?;
 
     explain("An application is applied once, to the hub, and runs in east.");
     hub.applies(&files().join("web.yaml"))?;
