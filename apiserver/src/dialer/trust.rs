@@ -6,11 +6,9 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use parking_lot::Mutex;
+use runtime::Authorities;
+use rustls::ClientConfig;
 use rustls::client::Resumption;
-use rustls::crypto::aws_lc_rs;
-use rustls::{ClientConfig, RootCertStore};
-use rustls_pki_types::CertificateDer;
-use rustls_pki_types::pem::PemObject;
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
 
@@ -50,14 +48,11 @@ impl Trust {
             let config = self.system.get_or_try_init(system).await?;
             return Ok(([0; 32], config.clone()));
         }
-        let mut roots = RootCertStore::empty();
-        // As Go does, take what is a certificate and pass over what isn't.
-        let certificates = CertificateDer::pem_slice_iter(&pem).filter_map(Result::ok);
-        roots.add_parsable_certificates(certificates);
-        if roots.is_empty() {
+        let authorities = Authorities::of_bundle(&pem);
+        if authorities.is_empty() {
             return Err(CallError::Bundle);
         }
-        let config = configure(roots)?;
+        let config = configure(authorities)?;
         let mut bundles = self.bundles.lock();
         if bundles.len() >= MOST {
             bundles.clear();
@@ -69,20 +64,13 @@ impl Trust {
 
 /// Reads the system's authorities, once: some hundred files or a large one.
 async fn system() -> Result<Arc<ClientConfig>, CallError> {
-    let read = || {
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        configure(roots)
-    };
+    let read = || configure(Authorities::system());
     tokio::task::spawn_blocking(read).await.unwrap_or(Err(CallError::Bundle))
 }
 
-fn configure(roots: RootCertStore) -> Result<Arc<ClientConfig>, CallError> {
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    let builder =
-        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let builder = builder.map_err(|_| CallError::Bundle)?;
-    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+fn configure(authorities: Authorities) -> Result<Arc<ClientConfig>, CallError> {
+    let builder = authorities.client().map_err(|_| CallError::Bundle)?;
+    let mut config = builder.with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     // Connections are kept instead, and sessions would be shared by logical clusters.
     config.resumption = Resumption::disabled();

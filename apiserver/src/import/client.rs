@@ -10,8 +10,8 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use machinery::kubeconfig::{Access, Identity};
-use runtime::Tasks;
-use rustls::{ClientConfig, RootCertStore};
+use runtime::{Authorities, Tasks};
+use rustls::ClientConfig;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use serde_json::Value;
@@ -290,22 +290,14 @@ fn tls(access: &Access) -> Result<ClientConfig, ClientError> {
     let refused =
         |what: &'static str| move |error: rustls::Error| ClientError::Material(what, error.into());
     const AUTHORITY: &str = "certificate authority";
-    let mut roots = RootCertStore::empty();
-    match &access.authority {
-        None => {
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
-        Some(authority) => {
-            for certificate in CertificateDer::pem_slice_iter(authority) {
-                roots.add(certificate.map_err(bad(AUTHORITY))?).map_err(refused(AUTHORITY))?;
-            }
-        }
+    let authorities = match &access.authority {
+        None => Authorities::system(),
+        Some(authority) => Authorities::of_bundle(authority),
+    };
+    if access.authority.is_some() && authorities.is_empty() {
+        return Err(ClientError::Material(AUTHORITY, "it holds no certificate".into()));
     }
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(refused(AUTHORITY))?
-        .with_root_certificates(roots);
+    let builder = authorities.client().map_err(refused(AUTHORITY))?;
     let mut config = match &access.identity {
         Identity::Token(_) | Identity::TokenFile(_) => builder.with_no_client_auth(),
         Identity::Certificate { chain, key } => {

@@ -45,15 +45,21 @@ impl Hook {
         answer: impl Fn(&Value) -> Response<Full<Bytes>> + Send + Sync + 'static,
     ) -> Self {
         let names = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
-        let made = rcgen::generate_simple_self_signed(names).unwrap();
-        let ca = base64::engine::general_purpose::STANDARD.encode(made.cert.pem());
-        let key = rustls_pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der());
+        // Its authority is nowhere: who is given the certificate itself believes that.
+        let params = rcgen::CertificateParams::new(Vec::new()).unwrap();
+        let authority = rcgen::KeyPair::generate().unwrap();
+        let authority = rcgen::Issuer::new(params, authority);
+        let key = rcgen::KeyPair::generate().unwrap();
+        let params = rcgen::CertificateParams::new(names).unwrap();
+        let certificate = params.signed_by(&key, &authority).unwrap();
+        let ca = base64::engine::general_purpose::STANDARD.encode(certificate.pem());
+        let key = rustls_pki_types::PrivateKeyDer::try_from(key.serialize_der());
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_no_client_auth()
-            .with_single_cert(vec![made.cert.der().clone()], key.unwrap())
+            .with_single_cert(vec![certificate.der().clone()], key.unwrap())
             .unwrap();
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

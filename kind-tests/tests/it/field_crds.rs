@@ -144,9 +144,9 @@ fn live(kubectl: &Kubectl, definitions: &[Definition]) -> Result<()> {
         check_contains(&output.stderr, &[reason])?;
     }
     // One after the other: a real server that takes down thirty types at once may need more than a
-    // minute for one of them.
+    // minute for one of them, and on a busy machine for a single one, too.
     for name in &names {
-        kubectl.ok(&["delete", "--timeout=60s", "crd", name])?;
+        kubectl.ok(&["delete", "--timeout=240s", "crd", name])?;
     }
     let error = kubectl.fails(&["get", "certificates"])?;
     // What kubectl says depends on whether its discovery is from before.

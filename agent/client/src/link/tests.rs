@@ -192,6 +192,22 @@ async fn files_of_tokens_and_authorities_are_read_again() {
     hub.shutdown().await;
 }
 
+/// A kubeconfig may hold the server's certificate where others hold its authority's.
+#[tokio::test]
+async fn a_server_is_believed_by_its_own_certificate() {
+    let old = Old::start(r#"{"metadata":{},"items":[]}"#).await;
+    let with = |authorities: &str| Settings {
+        authorities: Authorities::Pem(authorities.as_bytes().to_vec()),
+        ..old.settings()
+    };
+    let link = Link::new(with(&old.certificate)).unwrap();
+    assert!(config_maps(&link, "root").list(&ListParams::default()).await.is_ok());
+    let link = Link::new(with(&authority_of("old").pem())).unwrap();
+    let failed = config_maps(&link, "root").list(&ListParams::default()).await.unwrap_err();
+    let Error::Tls { why, .. } = cause(&failed) else { panic!("{failed}") };
+    assert_eq!(&**why, "its certificate is by an unknown authority");
+}
+
 #[tokio::test]
 async fn addresses_that_may_not_be_reached() {
     let hub = hub().await;
@@ -262,6 +278,7 @@ fn authority_of(name: &str) -> CertifiedIssuer<'static, KeyPair> {
 struct Old {
     address: SocketAddr,
     authority: String,
+    certificate: String,
     asked: Arc<Mutex<Vec<(String, String)>>>,
     connections: Arc<AtomicUsize>,
     tasks: Tasks,
@@ -291,6 +308,7 @@ impl Old {
         let old = Self {
             address: listener.local_addr().unwrap(),
             authority: authority.pem(),
+            certificate: certificate.pem(),
             asked: Arc::default(),
             connections: Arc::default(),
             tasks: Tasks::new(),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use rustls::crypto::aws_lc_rs;
-use rustls::{ClientConfig, RootCertStore};
+use runtime::Authorities as Believed;
+use rustls::ClientConfig;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
@@ -88,17 +88,20 @@ impl Trust {
         {
             return Ok(config.clone());
         }
-        let roots = match (&authorities, &read) {
-            (Authorities::Pem(pem), _) | (_, Some(pem)) => roots(pem),
+        let believed = match (&authorities, &read) {
+            (Authorities::Pem(pem), _) | (_, Some(pem)) => Believed::of_bundle(pem),
             // Some hundred files or a large one.
-            _ => tokio::task::spawn_blocking(system).await.unwrap_or_else(|_| system()),
+            _ => tokio::task::spawn_blocking(Believed::system)
+                .await
+                .unwrap_or_else(|_| Believed::system()),
         };
-        if roots.is_empty() {
+        if believed.is_empty() {
             let last = self.state.lock().made.as_ref().map(|(_, config)| config.clone());
             return last.ok_or_else(|| told("it holds no certificate".to_owned()));
         }
         let mut state = self.state.lock();
-        let config = configure(roots, state.identity.as_ref()).map_err(|e| told(e.to_string()))?;
+        let config =
+            configure(believed, state.identity.as_ref()).map_err(|e| told(e.to_string()))?;
         state.made = Some((read, config.clone()));
         Ok(config)
     }
@@ -120,7 +123,7 @@ impl Pair {
             .map_err(|_| wrong("client key", "it is none".to_owned()))?;
         let pair = Self { chain, key: Arc::new(key) };
         // That key and certificate belong together shows when they are configured.
-        configure(RootCertStore::empty(), Some(&pair))
+        configure(Believed::of_bundle(b""), Some(&pair))
             .map_err(|error| wrong("client certificate", error.to_string()))?;
         Ok(Some(pair))
     }
@@ -129,34 +132,18 @@ impl Pair {
 /// Refuses a bundle without a certificate. A file may still come.
 fn check(authorities: &Authorities) -> Result<(), SettingsError> {
     match authorities {
-        Authorities::Pem(pem) if roots(pem).is_empty() => {
+        Authorities::Pem(pem) if Believed::of_bundle(pem).is_empty() => {
             Err(SettingsError::Material { what: BUNDLE, why: "it holds no certificate".to_owned() })
         }
         _ => Ok(()),
     }
 }
 
-/// The certificates of a bundle. As Go does, what is none is passed over.
-fn roots(pem: &[u8]) -> RootCertStore {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(CertificateDer::pem_slice_iter(pem).filter_map(Result::ok));
-    roots
-}
-
-fn system() -> RootCertStore {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    roots
-}
-
 fn configure(
-    roots: RootCertStore,
+    believed: Believed,
     identity: Option<&Pair>,
 ) -> Result<Arc<ClientConfig>, rustls::Error> {
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots);
+    let builder = believed.client()?;
     let mut config = match identity {
         None => builder.with_no_client_auth(),
         Some(Pair { chain, key }) => {

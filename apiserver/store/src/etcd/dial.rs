@@ -8,10 +8,10 @@ use std::time::Duration;
 use http::Uri;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use runtime::Tasks;
+use runtime::{Authorities, Tasks};
+use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -130,23 +130,11 @@ impl Endpoint {
 }
 
 fn config(files: &TlsFiles) -> Result<ClientConfig, String> {
-    let mut roots = RootCertStore::empty();
-    match &files.authorities {
-        Some(path) => {
-            for certificate in certificates(path)? {
-                let added = roots.add(certificate);
-                added.map_err(|error| format!("{}: {error}", path.display()))?;
-            }
-        }
-        None => {
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
-    }
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| said(&error))?
-        .with_root_certificates(roots);
+    let authorities = match &files.authorities {
+        Some(path) => certificates(path)?.into_iter().collect(),
+        None => Authorities::system(),
+    };
+    let builder = authorities.client().map_err(|error| said(&error))?;
     let mut config = match &files.client {
         None => builder.with_no_client_auth(),
         Some((certificate, key)) => {
