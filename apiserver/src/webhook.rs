@@ -61,8 +61,7 @@ impl Client {
         timeout: Duration,
         review: &Value,
     ) -> Result<Value, String> {
-        let mark = if self.url.contains('?') { '&' } else { '?' };
-        let url = format!("{}{mark}timeout={}s", self.url, timeout.as_secs());
+        let url = called(&self.url, timeout);
         if self.is_service {
             return Err(format!(
                 "Post {}: services can't be reached from a logical cluster, which has no network: \
@@ -87,6 +86,25 @@ pub(crate) fn service_url(name: &str, namespace: &str, port: u64, path: &str) ->
     format!("https://{name}.{namespace}.svc:{port}{slash}{path}")
 }
 
+/// The URL that is called for one: its path as Go's client makes it, which joins the parts of a path
+/// (so none is empty, `.` or `..`), and how long the answer may take.
+fn called(url: &str, timeout: Duration) -> String {
+    let (place, query) = url.split_once('?').unwrap_or((url, ""));
+    let host = place.find("://").map_or(0, |end| end + "://".len());
+    let host = place[host..].find('/').map_or(place.len(), |end| host + end);
+    let (host, path) = place.split_at(host);
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    let and = if query.is_empty() { "" } else { "&" };
+    format!("{host}/{}?{query}{and}timeout={}s", parts.join("/"), timeout.as_secs())
+}
+
 fn told(url: &str, error: &CallError) -> String {
     if error.is_transport() {
         format!("Post {}: {error}", machinery::field::go_quote(url))
@@ -106,4 +124,27 @@ fn printed_kind(value: &Value) -> String {
     // A core kind is printed with an empty group.
     let slash = if version.contains('/') { "" } else { "/" };
     format!("{slash}{version}, Kind={}", text(value, "/kind"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_joined_as_go_joins_them() {
+        for (url, expect) in [
+            ("https://h", "https://h/?timeout=3s"),
+            ("https://h:1/", "https://h:1/?timeout=3s"),
+            ("https://h/a", "https://h/a?timeout=3s"),
+            ("https://h//a//b/", "https://h/a/b?timeout=3s"),
+            ("https://h/./a/../b/..", "https://h/?timeout=3s"),
+            ("https://h/../../a%2Fb", "https://h/a%2Fb?timeout=3s"),
+            ("https://h//a?b=c//d", "https://h/a?b=c//d&timeout=3s"),
+            ("https://[::1]:1//a", "https://[::1]:1/a?timeout=3s"),
+            ("nonsense", "nonsense/?timeout=3s"),
+            ("", "/?timeout=3s"),
+        ] {
+            assert_eq!(called(url, Duration::from_secs(3)), expect, "{url}");
+        }
+    }
 }

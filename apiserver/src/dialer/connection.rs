@@ -25,9 +25,8 @@ const PER_ADDRESS: Duration = Duration::from_secs(5);
 /// A connection that speaks HTTP/1.1.
 pub(super) struct Connection {
     sender: http1::SendRequest<Full<Bytes>>,
-    /// Moves the bytes; polled by the call that uses the connection.
-    driver: Pin<Box<Driver>>,
-    open: bool,
+    /// Moves the bytes; polled by the call that uses the connection. None when it has ended.
+    driver: Option<Pin<Box<Driver>>>,
 }
 
 type Driver = http1::Connection<TokioIo<TlsStream<TcpStream>>, Full<Bytes>>;
@@ -71,12 +70,12 @@ impl Connection {
         let stream = stream.map_err(|error| CallError::handshake(&error, host))?;
         let made = http1::Builder::new().max_headers(64).handshake(TokioIo::new(stream)).await;
         let (sender, driver) = made.map_err(|_| CallError::Broken)?;
-        Ok(Self { sender, driver: Box::pin(driver), open: true })
+        Ok(Self { sender, driver: Some(Box::pin(driver)) })
     }
 
     /// Whether another call can use it.
     pub(super) fn is_open(&self) -> bool {
-        self.open && !self.sender.is_closed()
+        self.driver.is_some() && !self.sender.is_closed()
     }
 
     /// Sends a request and reads all of the answer.
@@ -85,7 +84,10 @@ impl Connection {
         request: Request<Full<Bytes>>,
         most: usize,
     ) -> Result<(StatusCode, Bytes), Failed> {
-        let Self { sender, driver, open } = self;
+        let Self { sender, driver: held } = self;
+        // Put back when the exchange has gone well.
+        let gone = Failed { error: CallError::Broken, unseen: true };
+        let mut driver = held.take().ok_or(gone)?;
         let answer = async {
             let unseen = |_| Failed { error: CallError::Broken, unseen: true };
             sender.ready().await.map_err(unseen)?;
@@ -104,23 +106,23 @@ impl Connection {
             outcome = &mut answer => Some(outcome),
             _ended = driver.as_mut() => None,
         };
-        let outcome = match early {
-            Some(outcome) => outcome,
+        match early {
+            Some(outcome) => {
+                *held = outcome.is_ok().then_some(driver);
+                outcome
+            }
             None => {
-                // What came before the end can still be read.
-                *open = false;
+                // What came before the end can still be read. What the driver holds can't become
+                // anything: while it is there, an unsent request waits for ever.
+                drop(driver);
                 answer.await
             }
-        };
-        if outcome.is_err() {
-            *open = false;
         }
-        outcome
     }
 }
 
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connection").field("open", &self.open).finish_non_exhaustive()
+        f.debug_struct("Connection").field("open", &self.is_open()).finish_non_exhaustive()
     }
 }

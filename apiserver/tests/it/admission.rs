@@ -70,6 +70,29 @@ fn patch(patch: &Value) -> Value {
     json!({"allowed": true, "patchType": "JSONPatch", "patch": patch, "warnings": ["changed"]})
 }
 
+/// Its connections, which the server keeps for the next call, end while nobody uses them.
+#[tokio::test]
+async fn a_webhook_that_is_restarted_is_called_anew() {
+    let hub = Hub::start().await;
+    let hook = Hook::start(|asked| review(asked, &json!({"allowed": true}))).await;
+    let webhook = webhook(&hook, "checked", &json!({}));
+    configure(&hub, "a", VALIDATING, "checked", &webhook).await;
+    let path = "/clusters/a/api/v1/namespaces/default/configmaps";
+    for n in 0..6 {
+        let body = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("m{n}")},
+        });
+        let answer = send(&hub, Method::POST, path, &body).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        assert!((1..=hub.servers()).contains(&hook.open()), "{}", hook.open());
+        if n % 2 == 1 {
+            hook.hang_up().await;
+        }
+    }
+    assert_eq!(hook.seen().len(), 6);
+    hub.shutdown().await;
+}
+
 #[tokio::test]
 async fn a_webhook_changes_what_is_written() {
     let hub = Hub::start().await;
@@ -196,7 +219,7 @@ async fn failures_follow_the_failure_policy() {
     let refused = send(&hub, Method::POST, &maps("c"), &map("x")).await;
     let text = refused.fails(500, "InternalError");
     let begins = "Internal error occurred: failed calling webhook \"svc.example.com\": failed to \
-                  call webhook: Post \"https://s.n.svc:443?timeout=10s\": services can't be reached";
+                  call webhook: Post \"https://s.n.svc:443/?timeout=10s\": services can't be reached";
     assert!(text.starts_with(begins), "{text}");
     // The configuration can be removed all the same.
     let path = format!("/clusters/c/{GROUP}/mutatingwebhookconfigurations/m");

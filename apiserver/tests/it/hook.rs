@@ -15,7 +15,9 @@ use runtime::Tasks;
 use rustls::ServerConfig;
 use serde_json::Value;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
 use tracing::info_span;
 
 type Answer = dyn Fn(&Value) -> Response<Full<Bytes>> + Send + Sync;
@@ -25,7 +27,15 @@ pub(crate) struct Hook {
     address: SocketAddr,
     ca: String,
     seen: Arc<Mutex<Vec<Value>>>,
+    lines: Arc<Lines>,
     tasks: Tasks,
+}
+
+/// The connections that are open, and how to close them.
+#[derive(Default)]
+struct Lines {
+    close: Mutex<CancellationToken>,
+    open: watch::Sender<usize>,
 }
 
 impl Hook {
@@ -64,10 +74,23 @@ impl Hook {
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (tasks, seen) = (Tasks::new(), Arc::default());
-        let serving = serve(listener, acceptor, Arc::new(answer), Arc::clone(&seen), tasks.clone());
+        let (tasks, seen, lines) = (Tasks::new(), Arc::default(), Arc::<Lines>::default());
+        let told = Arc::clone(&seen);
+        let serving =
+            serve(listener, acceptor, Arc::new(answer), told, lines.clone(), tasks.clone());
         drop(tasks.spawn(info_span!("hook"), serving));
-        Self { address, ca, seen, tasks }
+        Self { address, ca, seen, lines, tasks }
+    }
+
+    /// Closes all connections, as a program does that is restarted. New ones are taken.
+    pub(crate) async fn hang_up(&self) {
+        std::mem::take(&mut *self.lines.close.lock()).cancel();
+        self.lines.open.subscribe().wait_for(|open| *open == 0).await.unwrap();
+    }
+
+    /// How many connections are open.
+    pub(crate) fn open(&self) -> usize {
+        *self.lines.open.borrow()
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -101,11 +124,13 @@ async fn serve(
     acceptor: TlsAcceptor,
     answer: Arc<Answer>,
     seen: Arc<Mutex<Vec<Value>>>,
+    lines: Arc<Lines>,
     tasks: Tasks,
 ) {
     let stop = tasks.cancellation().clone();
     while let Some(Ok((stream, _))) = stop.run_until_cancelled(listener.accept()).await {
         let (acceptor, answer, seen) = (acceptor.clone(), answer.clone(), seen.clone());
+        let close = lines.close.lock().clone();
         let one = async move {
             let Ok(stream) = acceptor.accept(stream).await else { return };
             let service = service_fn(|request: Request<Incoming>| {
@@ -119,12 +144,19 @@ async fn serve(
                 }
             });
             let io = TokioIo::new(stream);
+            let serving = hyper::server::conn::http1::Builder::new().serve_connection(io, service);
+            let mut serving = std::pin::pin!(serving);
             // A client may go away at any time.
-            hyper::server::conn::http1::Builder::new().serve_connection(io, service).await.ok();
+            if close.run_until_cancelled(serving.as_mut()).await.is_none() {
+                serving.as_mut().graceful_shutdown();
+                serving.await.ok();
+            }
         };
-        let stop = stop.clone();
+        let (stop, lines) = (stop.clone(), lines.clone());
+        lines.open.send_modify(|open| *open += 1);
         drop(tasks.spawn(info_span!("connection"), async move {
             stop.run_until_cancelled(one).await;
+            lines.open.send_modify(|open| *open -= 1);
         }));
     }
 }
