@@ -90,9 +90,9 @@ pub(crate) fn service_url(name: &str, namespace: &str, port: u64, path: &str) ->
 /// (so none is empty, `.` or `..`), and how long the answer may take.
 fn called(url: &str, timeout: Duration) -> String {
     let (place, query) = url.split_once('?').unwrap_or((url, ""));
-    let host = place.find("://").map_or(0, |end| end + "://".len());
-    let host = place[host..].find('/').map_or(place.len(), |end| host + end);
-    let (host, path) = place.split_at(host);
+    let (scheme, rest) = place.split_once("://").unwrap_or(("", place));
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let mark = if scheme.is_empty() { "" } else { "://" };
     let mut parts = Vec::new();
     for part in path.split('/') {
         match part {
@@ -102,7 +102,7 @@ fn called(url: &str, timeout: Duration) -> String {
         }
     }
     let and = if query.is_empty() { "" } else { "&" };
-    format!("{host}/{}?{query}{and}timeout={}s", parts.join("/"), timeout.as_secs())
+    format!("{scheme}{mark}{host}/{}?{query}{and}timeout={}s", parts.join("/"), timeout.as_secs())
 }
 
 fn told(url: &str, error: &CallError) -> String {

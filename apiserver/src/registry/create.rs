@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use machinery::meta::{get_str, remove, set};
+use bytes::Bytes;
+use machinery::meta::{get, get_str, remove, set};
 use machinery::{FieldPath, name};
 use schema::resource::{Flag, Generation, ResourceDef};
 use serde_json::{Value, json};
@@ -65,8 +66,10 @@ impl Registry {
         check_namespace(target, &mut decoded)?;
         self.check_agent_create(ctx, target, &decoded)?;
         dedup_owners(ctx, &mut decoded, false);
-        let version = get_str(&decoded, &["metadata", "resourceVersion"]).unwrap_or_default();
-        if !matches!(version, "" | "0") {
+        // Upstream's store refuses it, which a dry run does not come to: it answers with what was given.
+        let version = get(&decoded, &["metadata", "resourceVersion"]).filter(|_| dry_run).cloned();
+        let given = get_str(&decoded, &["metadata", "resourceVersion"]).unwrap_or_default();
+        if !dry_run && !matches!(given, "" | "0") {
             return Err(Error::new(
                 Reason::Unknown,
                 "resourceVersion should not be set on objects to be created",
@@ -136,6 +139,10 @@ impl Registry {
                 if matches!(self.cache.slot(&key), Slot::Object(_)) {
                     return Err(exists());
                 }
+                let value = match version {
+                    None => value,
+                    Some(version) => with_version(&value, version)?,
+                };
                 let object = self.unwritten(key, &value, None)?;
                 return self.written(target, object, true).await;
             }
@@ -328,6 +335,13 @@ fn clear_status(resource: &ResourceDef, typing: &Typing, object: &mut Value) {
             remove(object, &["status"]);
         }
     }
+}
+
+/// An object with the version that somebody gave it.
+fn with_version(value: &[u8], version: Value) -> Result<Bytes, Error> {
+    let mut object: Value = serde_json::from_slice(value).map_err(Error::internal)?;
+    set(&mut object, &["metadata", "resourceVersion"], version);
+    serde_json::to_vec(&object).map(Bytes::from).map_err(Error::internal)
 }
 
 /// A namespace that is on its way out refuses objects by their names.

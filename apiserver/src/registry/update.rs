@@ -69,8 +69,10 @@ impl Registry {
             self.consistent().await?;
             if self.cache.get(&key).is_none() {
                 check_uid(target, &decoded, "")?;
-                remove(&mut decoded, &["metadata", "resourceVersion"]);
                 let dry_run = options.dry_run;
+                if !dry_run {
+                    remove(&mut decoded, &["metadata", "resourceVersion"]);
+                }
                 return self.create_object(ctx, target, cluster, decoded, dry_run, tracking).await;
             }
         }
