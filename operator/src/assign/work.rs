@@ -187,6 +187,10 @@ impl Assigner {
     async fn tell(&self, hub: &Api, key: &ObjectKey, metadata: &Value, plan: &Plan) {
         let done = plan.changes.iter().next().map(|(global, change)| done(global, *change));
         let problem = plan.problem.as_ref();
+        if problem.is_none() {
+            let uid = metadata["uid"].as_str().unwrap_or_default();
+            self.events.settled(&key.cluster, uid, "problem");
+        }
         let problem =
             problem.map(|problem| (Weight::Warning, problem.reason, problem.message.clone()));
         for (topic, told) in [("assigned", done), ("problem", problem)] {
