@@ -5,7 +5,8 @@
 //!   stands on the SyncTarget, or, the first time, the one that is noted there before.
 //! - Nothing of others is overwritten: a namespace, or a cluster-scoped object of the name, without
 //!   our labels is left alone.
-//! - A cluster in which nothing has changed costs two reads a turn.
+//! - A cluster in which nothing has changed costs two reads a turn. A Deployment that somebody has
+//!   changed or made again is put right in the next one.
 
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use agent::manifest::{AGENT_NAME, Kind, PULL_SECRET, Settings, SyncedType, descr
 use crds::ConditionStatus::{False, True};
 use crds::SyncedState;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
 use super::conditions::Verdict;
@@ -38,6 +40,16 @@ pub(crate) struct Memory {
     /// Whether a token is in the cluster.
     token: bool,
 }
+    /// The Deployment as it was after that: another one, or one that was changed since, is put right.
+    deployment: Option<Standing>,
+}
+
+/// A Deployment as it is to be: its UID, and a digest of its spec. How many pods there are to be doesn't
+/// count: who scales an agent away does that on purpose, and is told by the SyncTarget first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Standing {
+    uid: String,
+    spec: [u8; 32],
 
 // === impl Memory ===
 
@@ -53,6 +65,19 @@ impl Memory {
 /// The settings of the agent of a target.
 pub(crate) fn settings(options: &AgentOptions, target: &Target, token: Option<String>) -> Settings {
     let accepted = target.status.synced_resources.iter();
+// === impl Standing ===
+
+impl Standing {
+    fn of(deployment: &Value) -> Self {
+        let mut spec = deployment["spec"].clone();
+        if let Value::Object(spec) = &mut spec {
+            spec.remove("replicas");
+        }
+        let uid = deployment["metadata"]["uid"].as_str().unwrap_or_default();
+        Self { uid: uid.to_owned(), spec: Sha256::digest(spec.to_string()).into() }
+    }
+}
+
     let accepted = accepted.filter(|synced| synced.state == SyncedState::Accepted);
     let mut types: Vec<SyncedType> = accepted
         .map(|synced| SyncedType { group: synced.group.clone(), resource: synced.resource.clone() })
@@ -101,7 +126,8 @@ pub(crate) async fn is_due(
     let found = physical.api.get(&deployment(settings)).await?;
     let kept =
         found.as_ref().map(|found| &found["metadata"]["annotations"][contract::MANIFEST_DIGEST]);
-    let same = kept.is_some_and(|kept| *kept == settings.digest());
+    let same = kept.is_some_and(|kept| *kept == settings.digest())
+        && found.as_ref().map(Standing::of) == memory.deployment;
     Ok(if same { Due::Later(available(found.as_ref())) } else { Due::Now })
 }
 
@@ -162,6 +188,7 @@ pub(crate) async fn install(
             installed(settings, available(Some(&deployment)))
         }
         Err(Failure::Verdict(verdict)) => verdict,
+            memory.deployment = Some(Standing::of(&deployment));
         Err(Failure::Call(what, error)) => failed(&what, &error),
     }
 }

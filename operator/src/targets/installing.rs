@@ -60,8 +60,8 @@ impl Controller {
             known.memory = memory;
         });
         match (status, reason) {
-            (True, _) if alive => Done::After(self.options.check_interval),
-            (True, _) => Done::After(IMPATIENT),
+            (True, _) if alive => Done::About(self.options.check_interval),
+            (True, _) => Done::About(IMPATIENT),
             // Nothing happens until somebody writes something; a Secret is read again.
             (_, "NoKubeconfig" | "NotNeeded") => Done::Settled,
             (_, "InvalidKubeconfig") if target.spec.kubeconfig.is_some() => Done::Settled,
