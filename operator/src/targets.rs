@@ -23,6 +23,7 @@ mod installing;
 mod physical;
 mod removing;
 mod rights;
+mod seen;
 mod telling;
 mod token;
 mod uninstall;

@@ -21,6 +21,7 @@ use super::conditions::Verdict;
 use super::index::Target;
 use super::physical::Physical;
 use super::rights;
+use super::seen;
 use super::uninstall::{installed_in, is_ours};
 use crate::api::{Api, CallError};
 use crate::args::AgentOptions;
@@ -39,9 +40,10 @@ pub(crate) struct Memory {
     digest: String,
     /// Whether a token is in the cluster.
     token: bool,
-}
     /// The Deployment as it was after that: another one, or one that was changed since, is put right.
     deployment: Option<Standing>,
+    /// What agents have seen of the hub that were taken away, for the next one.
+    pub(crate) seen: Option<String>,
 }
 
 /// A Deployment as it is to be: its UID, and a digest of its spec. How many pods there are to be doesn't
@@ -50,6 +52,7 @@ pub(crate) struct Memory {
 struct Standing {
     uid: String,
     spec: [u8; 32],
+}
 
 // === impl Memory ===
 
@@ -62,9 +65,6 @@ impl Memory {
     }
 }
 
-/// The settings of the agent of a target.
-pub(crate) fn settings(options: &AgentOptions, target: &Target, token: Option<String>) -> Settings {
-    let accepted = target.status.synced_resources.iter();
 // === impl Standing ===
 
 impl Standing {
@@ -78,6 +78,9 @@ impl Standing {
     }
 }
 
+/// The settings of the agent of a target.
+pub(crate) fn settings(options: &AgentOptions, target: &Target, token: Option<String>) -> Settings {
+    let accepted = target.status.synced_resources.iter();
     let accepted = accepted.filter(|synced| synced.state == SyncedState::Accepted);
     let mut types: Vec<SyncedType> = accepted
         .map(|synced| SyncedType { group: synced.group.clone(), resource: synced.resource.clone() })
@@ -181,14 +184,15 @@ pub(crate) async fn install(
     now: Instant,
 ) -> Verdict {
     let api = &physical.api;
-    match apply(api, settings).await {
+    match apply(api, settings, memory.seen.as_deref()).await {
         Ok(deployment) => {
+            memory.seen = None;
             memory.applied = Some(now);
+            memory.deployment = Some(Standing::of(&deployment));
             (memory.token, memory.digest) = (settings.token.is_some(), settings.digest());
             installed(settings, available(Some(&deployment)))
         }
         Err(Failure::Verdict(verdict)) => verdict,
-            memory.deployment = Some(Standing::of(&deployment));
         Err(Failure::Call(what, error)) => failed(&what, &error),
     }
 }
@@ -222,9 +226,16 @@ fn at(what: &str) -> impl FnOnce(CallError) -> Failure + use<> {
     move |error| Failure::Call(what, error)
 }
 
-async fn apply(api: &Api, settings: &Settings) -> Result<Value, Failure> {
+async fn apply(api: &Api, settings: &Settings, seen: Option<&str>) -> Result<Value, Failure> {
     let mut last = Value::Null;
     for object in settings.render() {
+        if object["kind"] == "Deployment"
+            && let Some(seen) = seen
+        {
+            // Before there is anybody who would go without.
+            let left = seen::to_installed(api, &settings.namespace(), seen).await;
+            left.map_err(at("apply Lease kcp-agent"))?;
+        }
         let what = format!("apply {}", describe(&object));
         let path = path(&object);
         last = api.apply(&path, &object).await.map_err(at(&what))?;
