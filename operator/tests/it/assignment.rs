@@ -121,6 +121,12 @@ async fn what_cannot_be_is_told_and_heals() {
     yard.hub.event("team", "default", "web", "TypeNotSynced").await;
     yard.accept("east", &[("", "configmaps")]).await;
     yard.hub.eventually(&format!("{path}/web"), is_assigned).await;
+    // A namespace in which there is nothing is told, too.
+    let namespaces = "/clusters/team/api/v1/namespaces";
+    yard.hub.post(namespaces, &json!({"metadata": {"name": "empty"}})).await;
+    yard.hub.patch(&format!("{namespaces}/empty"), &label("infra.esat")).await;
+    let told = yard.hub.event("team", "default", "empty", "TargetNotFound").await;
+    assert_eq!(told["involvedObject"]["kind"], "Namespace");
     // A slip of the pen takes nothing back.
     yard.hub.patch(&format!("{path}/web"), &label("infra.esat")).await;
     let is_slip = |event: &Value| {

@@ -1,6 +1,7 @@
 //! Claims and accounts: what controllers of the cluster add to an object stays in it.
 
 use anyhow::{Result, ensure};
+use kind_tests::eventually;
 use serde_json::{Value, json};
 
 use super::row::{Row, is};
