@@ -57,8 +57,8 @@ pub(crate) struct Assigner {
     kinds: Mutex<BTreeMap<GroupResource, String>>,
     /// The types that SyncTargets sync.
     types: Mutex<BTreeSet<Type>>,
-    /// The types that the hub serves, whoever syncs them.
-    served: watch::Sender<BTreeSet<Type>>,
+    /// The types that the hub serves, whoever syncs them, with their latest versions.
+    served: watch::Sender<BTreeMap<GroupResource, String>>,
     /// What of each SyncTarget decided about objects when it was last looked at.
     outlines: Mutex<BTreeMap<TargetKey, Outline>>,
     /// What the agents of SyncTargets are told of deletions: of those that are told some.

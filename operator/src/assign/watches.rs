@@ -99,8 +99,11 @@ impl Assigner {
         let synced = self.types.lock().clone();
         let resources: BTreeSet<_> = synced.iter().map(|kind| kind.resource.clone()).collect();
         let served = self.served.borrow();
-        let others = served.iter().filter(|kind| !resources.contains(&kind.resource));
-        let others = others.map(|kind| (kind.clone(), Of::Intents));
+        let others = served.iter().filter(|(resource, _)| !resources.contains(resource));
+        let others = others.map(|(resource, version)| {
+            let kind = Type { resource: resource.clone(), version: version.clone() };
+            (kind, Of::Intents)
+        });
         others.chain(synced.into_iter().map(|kind| (kind, Of::All))).collect()
     }
 

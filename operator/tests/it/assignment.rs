@@ -203,6 +203,14 @@ async fn types_that_nobody_syncs_are_told() {
     yard.accept("east", &[]).await;
     yard.hub.eventually(events, |list| count(list, "TypeNotSynced") == 2).await;
     assert!(is_assigned(&yard.hub.get(&format!("{path}/web")).await));
+    // An operator that begins knows types that were there before.
+    let yard = yard.restart(|_| ()).await;
+    let thing = json!({
+        "apiVersion": "example.org/v1", "kind": "Thing",
+        "metadata": {"name": "two", "labels": {"workloads.kcp.io/cluster": EAST}},
+    });
+    yard.hub.post(things, &thing).await;
+    yard.hub.event("team", "default", "two", "TypeNotSynced").await;
     yard.shutdown().await;
 }
 
