@@ -1,6 +1,9 @@
 //! Lists that are merged with what the physical cluster has in them.
 
+use std::collections::BTreeSet;
+
 use engine::{Approvals, Kind};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::objects::{assigned, at_cluster, at_hub};
@@ -133,4 +136,91 @@ fn shared_objects_are_never_deleted() {
     assert_eq!(pull_secrets(&world, "default"), ["theirs"]);
     let copy = world.cluster.get(&key).unwrap();
     assert_eq!(copy["metadata"]["labels"].get("workloads.kcp.io/synctarget"), None);
+}
+
+/// What happens to an account, on either side and between.
+#[derive(Clone, Copy, Debug)]
+enum Deed {
+    /// The hub has this one, or hasn't any more.
+    Hub(&'static str, bool),
+    /// The cluster has put this one in, or taken it out; of the hub's, too.
+    Cluster(&'static str, bool),
+    /// What the agent was about to do is done only after what comes next.
+    Late,
+    /// Its connections break.
+    Relist,
+    /// Another process begins.
+    Restart,
+    Settle,
+}
+
+fn deed() -> impl Strategy<Value = Deed> {
+    let ours = prop::sample::select(vec!["a", "b", "c"]);
+    let theirs = prop::sample::select(vec!["x", "y", "a", "b"]);
+    prop_oneof![
+        4 => (ours, any::<bool>()).prop_map(|(name, there)| Deed::Hub(name, there)),
+        4 => (theirs, any::<bool>()).prop_map(|(name, there)| {
+            // What both put in is of who was first: a table tells of that.
+            Deed::Cluster(name, there && matches!(name, "x" | "y"))
+        }),
+        3 => Just(Deed::Late),
+        1 => Just(Deed::Relist),
+        1 => Just(Deed::Restart),
+        3 => Just(Deed::Settle),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Whatever comes between, in the end all of the hub's and of the cluster's is there, and nothing else;
+    /// and then nothing is written any more.
+    #[test]
+    fn pull_secrets_of_both_sides(deeds in prop::collection::vec(deed(), 1..25)) {
+        let mut world = World::new();
+        let (hub, key) = (at_hub("serviceaccounts", "robot"), at_cluster("serviceaccounts", "robot"));
+        world.create(assigned("serviceaccounts", "robot", json!({})));
+        world.settle(1000);
+        let (mut ours, mut theirs) = (BTreeSet::new(), BTreeSet::new());
+        for deed in &deeds {
+            match *deed {
+                Deed::Hub(name, there) => {
+                    if there { ours.insert(name) } else { ours.remove(name) };
+                    let names: Vec<&str> = ours.iter().copied().collect();
+                    world.change(&hub, with_pull_secrets(&names));
+                }
+                Deed::Cluster(name, there) => {
+                    let is_theirs = matches!(name, "x" | "y");
+                    let mut names = pull_secrets(&world, "robot");
+                    names.retain(|other| other != name);
+                    if there {
+                        names.push(name.to_owned());
+                        theirs.insert(name);
+                    } else if is_theirs {
+                        theirs.remove(name);
+                    }
+                    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                    world.meddle(&key, "", "admin", with_pull_secrets(&names));
+                }
+                Deed::Late => {
+                    world.watch();
+                    let now = world.now();
+                    let more = world.engine.plan(now, 8);
+                    world.pending.extend(more);
+                }
+                Deed::Relist => world.relist(),
+                Deed::Restart => {
+                    world.pending.clear();
+                    world.start();
+                }
+                Deed::Settle => drop(world.settle(5_000)),
+            }
+        }
+        // Somebody who keeps changing what is the hub's is waited for.
+        world.settle(300_000);
+        let found: BTreeSet<String> = pull_secrets(&world, "robot").into_iter().collect();
+        let expect: BTreeSet<String> = ours.union(&theirs).map(|name| (*name).to_owned()).collect();
+        prop_assert_eq!(found, expect, "{:?}", deeds);
+        assert_steady(&mut world);
+    }
 }
