@@ -18,6 +18,7 @@
 
 mod election;
 mod handover;
+pub mod kept;
 
 use std::time::Duration;
 

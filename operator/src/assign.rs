@@ -1,8 +1,9 @@
 //! Assignment: what people want of their objects becomes what agents see.
 //!
 //! # Flow
-//! For each type that any SyncTarget syncs, one watch of metadata over all logical clusters; one more of
-//! the namespaces that have an intent. An object that is concerned goes into the queue; a worker reads it
+//! For each type that any SyncTarget syncs, one watch of metadata over all logical clusters; for each
+//! other type of the hub one of the objects that have an intent, so that people are told ([`served`]);
+//! one more of the namespaces that have an intent. An object that is concerned goes into the queue; a worker reads it
 //! live, asks [`plan::plan`], and makes the change in one patch.
 //!
 //! # Guarantees
@@ -14,6 +15,7 @@
 mod deletions;
 pub(crate) mod index;
 mod plan;
+mod served;
 mod standing;
 mod watches;
 mod work;
@@ -23,6 +25,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use runtime::Tasks;
+use tokio::sync::watch;
 use tracing::info_span;
 
 use self::index::{Item, Objects, Type};
@@ -52,8 +55,10 @@ pub(crate) struct Assigner {
     namespaces: Mutex<BTreeMap<(String, String), String>>,
     /// The kinds of types, as far as they were needed.
     kinds: Mutex<BTreeMap<GroupResource, String>>,
-    /// The types that are watched.
+    /// The types that SyncTargets sync.
     types: Mutex<BTreeSet<Type>>,
+    /// The types that the hub serves, whoever syncs them, with their latest versions.
+    served: watch::Sender<BTreeMap<GroupResource, String>>,
     /// What of each SyncTarget decided about objects when it was last looked at.
     outlines: Mutex<BTreeMap<TargetKey, Outline>>,
     /// What the agents of SyncTargets are told of deletions: of those that are told some.
@@ -80,6 +85,7 @@ impl Assigner {
             namespaces: Mutex::default(),
             kinds: Mutex::default(),
             types: Mutex::default(),
+            served: watch::Sender::default(),
             outlines: Mutex::default(),
             told: Mutex::default(),
             queue: Queue::new(SHARE, metrics.waiting("assign")),
@@ -99,6 +105,7 @@ impl Assigner {
         let follow = self.clone().follow_targets(client.clone(), tasks.clone());
         run("targets", Box::pin(follow));
         run("namespaces", Box::pin(self.clone().follow_namespaces(client.clone())));
+        run("types", Box::pin(self.clone().follow_served(client.clone())));
         run("clusters", Box::pin(self.clone().follow_clusters(client.clone())));
         for _ in 0..WORKERS {
             run("work", Box::pin(self.clone().work()));

@@ -1,7 +1,8 @@
 //! Kubernetes Events about what the operator does, on the objects that it does it for.
 //!
-//! Invariants: an Event is told when something changes, and not each time that it is looked at; what
-//! is remembered for that is bounded; no Event holds anything of a Secret.
+//! Invariants: an Event is told when something changes, and not each time that it is looked at; a
+//! logical cluster is told so many in a row and so many a second, whatever is done in it; what is
+//! remembered for that is bounded; no Event holds anything of a Secret.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::api::Api;
 
@@ -17,6 +19,15 @@ const MOST_REMEMBERED: usize = 20_000;
 
 /// The longest text; Kubernetes takes 1024 bytes.
 const LONGEST: usize = 1000;
+
+/// How many Events a logical cluster is told in a row: enough for all of an application.
+const BURST: f64 = 500.0;
+
+/// How many it is told a second after that.
+const RATE: f64 = 5.0;
+
+/// How many logical clusters are remembered before those that may be told all again are forgotten.
+const MOST_LIMITED: usize = 1_000;
 
 /// What an Event is about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -40,11 +51,16 @@ pub(crate) enum Weight {
 /// Tells Events.
 #[derive(Clone, Default)]
 pub(crate) struct Events {
-    told: Arc<Mutex<Told>>,
+    memory: Arc<Mutex<Memory>>,
 }
 
-/// The last reason and text, by object and topic.
-type Told = HashMap<(Regarding, &'static str), (String, String)>;
+#[derive(Default)]
+struct Memory {
+    /// The last reason and text, by the logical cluster and UID of the object, and topic.
+    told: HashMap<(String, String, &'static str), (String, String)>,
+    /// How many Events each logical cluster may be told at once; of those that may not be told all.
+    left: HashMap<String, (f64, Instant)>,
+}
 
 // === impl Events ===
 
@@ -59,7 +75,7 @@ impl Events {
     ) {
         let mut note = note.to_owned();
         note.truncate(note.floor_char_boundary(LONGEST));
-        if !self.is_news(regarding, topic, reason, &note) {
+        if !self.memory.lock().is_due(regarding, topic, (reason, &note), Instant::now()) {
             return;
         }
         let event = render(regarding, weight, reason, &note, Timestamp::now());
@@ -71,20 +87,73 @@ impl Events {
         }
     }
 
+    /// There is nothing to tell about an object on a topic any more: the next time it is news.
+    pub(crate) fn settled(&self, cluster: &str, uid: &str, topic: &'static str) {
+        self.memory.lock().told.remove(&(cluster.to_owned(), uid.to_owned(), topic));
+    }
+}
+
+// === impl Memory ===
+
+impl Memory {
+    /// Whether something is to be told now.
+    fn is_due(
+        &mut self,
+        regarding: &Regarding,
+        topic: &'static str,
+        (reason, note): (&str, &str),
+        now: Instant,
+    ) -> bool {
+        if !self.is_news(regarding, topic, reason, note) {
+            return false;
+        }
+        let may = self.may_tell(&regarding.cluster, now);
+        if !may {
+            // It is news when it is looked at another time.
+            self.told.remove(&regarding.topic(topic));
+        }
+        may
+    }
+
     fn is_news(
-        &self,
+        &mut self,
         regarding: &Regarding,
         topic: &'static str,
         reason: &str,
         note: &str,
     ) -> bool {
-        let mut told = self.told.lock();
-        if told.len() >= MOST_REMEMBERED {
+        if self.told.len() >= MOST_REMEMBERED {
             // Some are told twice then.
-            told.clear();
+            self.told.clear();
         }
         let last = (reason.to_owned(), note.to_owned());
-        told.insert((regarding.clone(), topic), last.clone()) != Some(last)
+        self.told.insert(regarding.topic(topic), last.clone()) != Some(last)
+    }
+
+    /// Takes one of what a logical cluster may be told.
+    fn may_tell(&mut self, cluster: &str, now: Instant) -> bool {
+        let grown = |left: f64, since: Instant| {
+            left + RATE * now.saturating_duration_since(since).as_secs_f64()
+        };
+        let (left, since) = self.left.get(cluster).copied().unwrap_or((BURST, now));
+        let left = grown(left, since).min(BURST);
+        if left < 1.0 {
+            return false;
+        }
+        self.left.insert(cluster.to_owned(), (left - 1.0, now));
+        // A logical cluster that has been quiet is forgotten.
+        if self.left.len() > MOST_LIMITED {
+            self.left.retain(|_, (left, since)| grown(*left, *since) < BURST);
+        }
+        true
+    }
+}
+
+// === impl Regarding ===
+
+impl Regarding {
+    fn topic(&self, topic: &'static str) -> (String, String, &'static str) {
+        (self.cluster.clone(), self.uid.clone(), topic)
     }
 }
 
@@ -145,13 +214,38 @@ mod tests {
 
     #[test]
     fn news_are_told_once() {
-        let events = Events::default();
-        assert!(events.is_news(&about("n"), "install", "Installed", "x"));
-        assert!(!events.is_news(&about("n"), "install", "Installed", "x"));
-        assert!(events.is_news(&about("n"), "other", "Installed", "x"));
-        assert!(events.is_news(&about("n"), "install", "Unreachable", "x"));
-        assert!(events.is_news(&about("n"), "install", "Installed", "x"), "again");
-        assert!(events.is_news(&about("m"), "install", "Installed", "x"));
+        let mut memory = Memory::default();
+        let other = Regarding { uid: "v".into(), ..about("n") };
+        assert!(memory.is_news(&about("n"), "install", "Installed", "x"));
+        assert!(!memory.is_news(&about("n"), "install", "Installed", "x"));
+        assert!(memory.is_news(&about("n"), "other", "Installed", "x"));
+        assert!(memory.is_news(&about("n"), "install", "Unreachable", "x"));
+        assert!(memory.is_news(&about("n"), "install", "Installed", "x"), "again");
+        assert!(memory.is_news(&other, "install", "Installed", "x"));
+        let events = Events { memory: Arc::new(Mutex::new(memory)) };
+        events.settled("a", "u", "install");
+        assert!(events.memory.lock().is_news(&about("n"), "install", "Installed", "x"));
+        assert!(!events.memory.lock().is_news(&other, "install", "Installed", "x"));
+    }
+
+    #[test]
+    fn a_logical_cluster_is_told_so_many() {
+        let mut memory = Memory::default();
+        let begin = Instant::now();
+        let told = (0..2000).filter(|_| memory.may_tell("a", begin)).count();
+        assert_eq!(told, 500);
+        assert!(memory.may_tell("b", begin), "others are told all the same");
+        let later = begin + std::time::Duration::from_secs(2);
+        assert_eq!((0..100).filter(|_| memory.may_tell("a", later)).count(), 10);
+        // Those that are quiet are forgotten.
+        let end = begin + std::time::Duration::from_secs(3600);
+        for number in 0..5_000 {
+            assert!(
+                memory
+                    .may_tell(&format!("c{number}"), end + std::time::Duration::from_secs(number))
+            );
+            assert!(memory.left.len() <= MOST_LIMITED + 1);
+        }
     }
 
     #[test]

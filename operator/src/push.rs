@@ -2,7 +2,8 @@
 //!
 //! Each is an agent like those in physical clusters: it comes to the hub with a bootstrap token and gets
 //! a certificate of its own, so the hub lets it see and write what is its target's, and nothing more,
-//! whatever the operator may do. Invariants: at most one runs for a target; what it makes of a physical
+//! whatever the operator may do. What it has seen of the hub is kept in the physical cluster, as that of
+//! any other: a hub that was restored is known by it, to the operator's next process, too. Invariants: at most one runs for a target; what it makes of a physical
 //! cluster is reached through the same checked addresses; dropping it ends every request.
 
 use std::collections::{BTreeSet, HashMap};
@@ -10,6 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::identity::{Identity, Keep, Standing};
+use agent::leader::Handover;
+use agent::leader::kept::Kept;
 use agent::metrics::Metrics;
 use agent::sync::{self, PARALLEL, Progress, Shape, Upstream};
 use agent::target::TargetRef;
@@ -148,6 +151,13 @@ impl Agent {
             let (types_sender, types) = watch::channel(Arc::from([]));
             let (progress, _) = watch::channel(Progress::default());
             let (seen, _) = watch::channel(None);
+            let handover = Handover::default();
+            let kept = Kept {
+                link: self.downstream.clone(),
+                uid: self.target.uid.to_string(),
+                handover: handover.clone(),
+            };
+            kept.load().await;
             let settings = sync::Settings {
                 target: self.target.clone(),
                 upstream: Upstream { link: self.hub.clone(), shape: Shape::Hub },
@@ -159,7 +169,7 @@ impl Agent {
                 version: env!("CARGO_PKG_VERSION"),
                 metrics: self.metrics.clone(),
                 plain: None,
-                handover: None,
+                handover: Some(handover),
             };
             let importing = types::Settings {
                 target: self.target.clone(),
@@ -171,6 +181,7 @@ impl Agent {
             tokio::join!(
                 sync::run(settings, progress, seen),
                 types::run(importing),
+                kept.keep(),
                 heartbeat::run(&self.hub, &self.target, HOLDER, &self.metrics.heartbeats),
             );
         };

@@ -3,7 +3,8 @@
 //! # Guarantees
 //! - A key is worked on by one worker at a time, and is in the queue at most once, however often it
 //!   is added; one that is added while it is worked on comes again afterwards.
-//! - A key that failed comes again after a delay that grows with its failures, with jitter.
+//! - A key that failed comes again after a delay that grows with its failures, with jitter; earlier if
+//!   its reason may be gone, but never at once, whatever happens to it.
 //! - Logical clusters take turns, and none has more than its share of the workers: one with a
 //!   thousand broken targets delays nobody.
 
@@ -31,8 +32,12 @@ pub(crate) enum Done {
     Settled,
     /// It is to be looked at again after so long, or earlier if it is added.
     After(Duration),
+    /// As before, in about so long: what is looked at regularly doesn't come all at once.
+    About(Duration),
     /// It failed, and is tried again.
     Failed,
+    /// It failed, and is tried again in so long at most.
+    FailedFor(Duration),
 }
 
 /// A queue that several workers share.
@@ -55,6 +60,13 @@ impl<K: Lane + Clone + Ord> Queue<K> {
     /// Adds a key, to be worked on as soon as it is its turn.
     pub(crate) fn add(&self, key: K) {
         self.change(|core| core.add(key, Instant::now()));
+        self.changed.notify_one();
+    }
+
+    /// Adds a key whose reason to fail may be gone: it doesn't keep the pace of its failures, but comes a
+    /// few seconds after the last one at the earliest.
+    pub(crate) fn hurry(&self, key: K) {
+        self.change(|core| core.hurry(key, Instant::now()));
         self.changed.notify_one();
     }
 

@@ -23,6 +23,7 @@ mod installing;
 mod physical;
 mod removing;
 mod rights;
+mod seen;
 mod telling;
 mod token;
 mod uninstall;
@@ -57,6 +58,16 @@ const INSTALLER_SHARE: usize = 8;
 /// How long one turn may take. An installation is some thirty calls, an uninstallation a hundred.
 const LONGEST_TURN: Duration = Duration::from_secs(300);
 
+/// The longest pause before a cluster that can't be used is tried again, if to find that out was quick.
+const PROBED: Duration = Duration::from_secs(30);
+
+/// The longest pause before any cluster is tried again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(120);
+
+/// How many times as long as it took to find out that a cluster can't be used it is left alone: those
+/// that don't answer take this part of a worker each.
+const REST: u32 = 8;
+
 /// Statuses that are written at a time.
 const TELLERS: usize = 8;
 
@@ -86,6 +97,8 @@ struct Known {
     /// What became of the installation.
     installed: Option<Verdict>,
     memory: install::Memory,
+    /// The resourceVersion of the Secret with its kubeconfig, as it was seen last.
+    secret: Option<String>,
     /// What its deletion waits for.
     draining: Option<String>,
     /// The last search for objects that it holds, while it is being deleted.
@@ -101,6 +114,11 @@ struct Decisive {
     cluster: Option<String>,
     abandoned: bool,
     held: bool,
+}
+
+/// The longest pause after an attempt that has taken so long and failed.
+fn longest_pause(taken: Duration) -> Duration {
+    taken.saturating_mul(REST).clamp(PROBED, LONGEST_PAUSE)
 }
 
 // === impl Controller ===
@@ -141,6 +159,7 @@ impl Controller {
             }));
         };
         run("watch", Box::pin(self.clone().follow_targets(client.clone())));
+        run("secrets", Box::pin(self.clone().follow_secrets(client.clone())));
         run("leases", Box::pin(self.clone().follow_leases(client.clone())));
         for _ in 0..INSTALLERS {
             run("install", Box::pin(self.clone().install_all()));
@@ -155,8 +174,13 @@ impl Controller {
             let key = self.installing.next().await;
             // Each call has its own time-out; all of them together have this one, so that no cluster
             // keeps a worker for as long as it likes.
+            let begun = tokio::time::Instant::now();
             let turn = tokio::time::timeout(LONGEST_TURN, self.clone().look_after(&key)).await;
-            self.installing.done(&key, turn.unwrap_or(Done::Failed));
+            let done = match turn.unwrap_or(Done::Failed) {
+                Done::Failed => Done::FailedFor(longest_pause(begun.elapsed())),
+                done => done,
+            };
+            self.installing.done(&key, done);
             self.telling.add(key);
         }
     }
@@ -185,7 +209,8 @@ impl Controller {
         entry.seen = seen;
         drop(known);
         if decisive {
-            self.installing.add(key.clone());
+            // Perhaps it was mended.
+            self.installing.hurry(key.clone());
         }
         self.telling.add(key);
     }

@@ -13,6 +13,7 @@ mod entry;
 mod events;
 mod identity;
 mod index;
+mod merging;
 mod observe;
 mod remove;
 mod report;

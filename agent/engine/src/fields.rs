@@ -17,18 +17,25 @@ pub(crate) fn ours(object: &Value) -> Option<&Map<String, Value>> {
     applied_by(object, SYNCER, "")
 }
 
+/// As [`ours`], to change it.
+pub(crate) fn ours_mut(object: &mut Value) -> Option<&mut Value> {
+    let entries = object.pointer_mut("/metadata/managedFields")?.as_array_mut()?;
+    entries.iter_mut().find(|entry| is_of(entry, SYNCER, ""))?.get_mut("fieldsV1")
+}
+
+/// Whether an entry of managed fields is of a manager's applies to a subresource.
+fn is_of(entry: &Value, manager: &str, subresource: &str) -> bool {
+    let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
+    text("manager") == manager && text("operation") == "Apply" && text("subresource") == subresource
+}
+
 /// What the applies of a manager to a subresource, or to the object itself, own of it.
 fn applied_by<'o>(
     object: &'o Value,
     manager: &str,
     subresource: &str,
 ) -> Option<&'o Map<String, Value>> {
-    let is_ours = |entry: &&Value| {
-        let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
-        text("manager") == manager
-            && text("operation") == "Apply"
-            && text("subresource") == subresource
-    };
+    let is_ours = |entry: &&Value| is_of(entry, manager, subresource);
     entries(object).find(is_ours)?.get("fieldsV1")?.as_object()
 }
 
@@ -154,7 +161,8 @@ fn entries(object: &Value) -> impl Iterator<Item = &Value> {
     entries.map(Vec::as_slice).unwrap_or_default().iter()
 }
 
-fn owns(fields: &Map<String, Value>, path: &[&str]) -> bool {
+/// Whether a field, or something below it, is among owned fields.
+pub(crate) fn owns(fields: &Map<String, Value>, path: &[&str]) -> bool {
     let Some((first, rest)) = path.split_first() else { return true };
     match fields.get(&format!("f:{first}")) {
         Some(Value::Object(below)) => below.is_empty() || owns(below, rest),

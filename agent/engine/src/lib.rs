@@ -10,7 +10,7 @@
 //!    has none; then its copy is looked for downstream. What isn't there is applied without force;
 //!    what is there and not ours is a collision, which [`Adoption`] decides.
 //! 2. A copy is applied with force, with its UID, when the object changed or when somebody changed
-//!    fields that are ours. What others own is left alone.
+//!    fields that are ours. What others own is left alone, and lists that are sets are merged.
 //! 3. The copy's status goes upstream, as a patch of what differs; what of it is the hub's
 //!    ([`StatusDown`]) goes the other way, and only that.
 //! 4. An object that is to go (deleted, or state label `Remove`) is read once more, live; the copy
@@ -41,6 +41,7 @@ mod fields;
 #[cfg(test)]
 mod fixtures;
 mod input;
+mod lists;
 mod locator;
 mod names;
 mod rules;

@@ -1,13 +1,16 @@
 //! The annotation of copies that says what they are copies of.
 
+use std::collections::BTreeMap;
+
 use contract::UPSTREAM;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::digest::Digest;
 
-/// Longer annotations are nobody's.
-const LONGEST: usize = 4096;
+/// Longer annotations are nobody's: names take two thousand bytes at most, what is ours in lists
+/// ([`crate::lists::MOST`]) ten thousand.
+const LONGEST: usize = 16_384;
 
 /// What a copy is a copy of: the annotation [`UPSTREAM`], as JSON. There is no other ledger.
 ///
@@ -39,6 +42,10 @@ pub(crate) struct Locator {
     /// The digest of what was applied, so that a new process needn't apply it again.
     #[serde(default)]
     pub(crate) digest: String,
+    /// What of lists that are merged is ours ([`crate::lists`]), by their JSON pointers. `None` where
+    /// there are no such lists, or the agent knew none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) added: Option<BTreeMap<String, Vec<String>>>,
 }
 
 // === impl Locator ===
@@ -85,6 +92,7 @@ mod tests {
                 hub, cluster: "infra".into(), namespace: "shop".into(), name,
                 uid: "1".into(), copy: "shop/a".into(), generation, resource_version: "7".into(),
                 digest: Digest::of(&json!(1)).to_string(),
+                added: Some(BTreeMap::from([("/a".into(), vec!["1".into()])])),
             };
             let object = json!({"metadata": {"annotations": {UPSTREAM: locator.to_string()}}});
             prop_assert_eq!(Locator::of(&object), Some(locator));
@@ -96,7 +104,7 @@ mod tests {
         let of = |text: &str| Locator::of(&json!({"metadata": {"annotations": {UPSTREAM: text}}}));
         let newer = r#"{"hub":"h","cluster":"c","name":"n","uid":"u","colour":"red"}"#;
         assert_eq!(of(newer).map(|locator| locator.uid), Some("u".to_owned()));
-        for text in ["", "{}", "[]", "{\"hub\":1}", &"x".repeat(5000)] {
+        for text in ["", "{}", "[]", "{\"hub\":1}", &"x".repeat(20_000)] {
             assert_eq!(of(text), None, "{text}");
         }
         assert_eq!(Locator::of(&json!({"metadata": {"annotations": 1}})), None);

@@ -17,6 +17,7 @@ use contract::{INTENT_LABEL, ORPHAN, UPSTREAM};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::lists::Way;
 use crate::{GroupResource, fields};
 use path::Path;
 
@@ -68,6 +69,10 @@ pub(crate) struct Rule {
     /// Where selectors of namespaces stand, in which names of namespaces are mapped.
     #[serde(default)]
     namespace_selectors: Vec<Path>,
+    /// Lists that are merged as sets with what the physical cluster has in them: those that are one
+    /// value to server-side apply, and others write into.
+    #[serde(default)]
+    pub(crate) merge: Vec<Way>,
     /// Whether and how the status goes up.
     #[serde(default)]
     status: StatusRule,

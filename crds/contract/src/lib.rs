@@ -139,7 +139,8 @@ pub const APPROVE_ORPHANS: &str = "workloads.kcp.io/approve-orphans";
 pub const APPROVE_UPSTREAM: &str = "workloads.kcp.io/approve-upstream";
 
 /// Annotation of the Lease by which agents elect one of them: what the one that leads has seen of the
-/// hub, as JSON, for whoever leads next.
+/// hub, as JSON, for whoever leads next. Agents in the operator's process keep it in a Lease of
+/// `kube-system` in their physical cluster.
 pub const HUB_SEEN: &str = "workloads.kcp.io/hub-seen";
 
 /// Annotation of a SyncTarget, written by the operator: the logical clusters (`infra`) and

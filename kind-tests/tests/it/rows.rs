@@ -26,7 +26,7 @@ use crate::site::{self, Kind, Site};
 /// A row by its name, which is that of its namespace, too.
 type Case = (&'static str, fn(&Row<'_>) -> Result<()>);
 
-const CASES: [Case; 19] = [
+const CASES: [Case; 20] = [
     ("service-keeps-what-was-allocated", services::keeps_what_was_allocated),
     ("service-node-port-of-the-user", services::node_port_of_the_user),
     ("service-health-check-node-port", services::health_check_node_port),
@@ -37,6 +37,7 @@ const CASES: [Case; 19] = [
     ("job-that-ended-is-not-run-again", jobs::ended_is_not_run_again),
     ("claim-is-bound-and-grows", storage::claim_is_bound_and_grows),
     ("account-secrets-are-merged", storage::account_secrets_are_merged),
+    ("account-pull-secrets-are-merged", storage::account_pull_secrets_are_merged),
     ("replicas-go-up-by-opt-in", scaling::replicas_go_up_by_opt_in),
     ("replicas-of-an-autoscaler", scaling::replicas_of_an_autoscaler),
     ("replicas-without-opt-in", scaling::replicas_without_opt_in),

@@ -3,7 +3,7 @@
 pub(crate) mod keywords;
 
 use crate::kind::Kind;
-use crate::node::{META, Node};
+use crate::node::{Additional, List, META, NAMES, Node, TEXT};
 use crate::report::{Difference, Report, said};
 use crate::view::{MAX_STEPS, View};
 
@@ -19,13 +19,16 @@ struct Comparison<'a> {
     report: &'a mut Report,
     path: String,
     steps: u64,
+    /// How many of the places around have rules in CEL.
+    rules: usize,
 }
 
 /// Reports what keeps objects of `existing` from being objects of `new`.
 pub(crate) fn compare(existing: &Node, new: &Node, sides: Sides<'_>, report: &mut Report) {
-    let mut comparison = Comparison { sides, report, path: String::new(), steps: 0 };
+    let mut comparison = Comparison { sides, report, path: String::new(), steps: 0, rules: 0 };
     comparison.view(View::Node(existing), View::Node(new));
     if comparison.steps > MAX_STEPS {
+        // If so much is blocking that this is not told, that is told.
         comparison.path.clear();
         let why = "the schemas are too large to be compared".to_owned();
         comparison.tell(true, "schema", why, [String::new(), String::new()]);
@@ -36,7 +39,8 @@ pub(crate) fn compare(existing: &Node, new: &Node, sides: Sides<'_>, report: &mu
 
 impl Comparison<'_> {
     fn view(&mut self, existing: View<'_>, new: View<'_>) {
-        self.steps += 1;
+        let weight = |view: View<'_>| view.node().map_or(0, Node::weight);
+        self.steps += 1 + weight(existing) + weight(new);
         if self.steps > MAX_STEPS {
             return;
         }
@@ -69,6 +73,17 @@ impl Comparison<'_> {
         self.flags(existing, new);
         self.values(existing, new);
         self.defaults(existing, new);
+        let rules = usize::from(!new.rules.is_empty());
+        self.rules += rules;
+        if self.rules > 0 {
+            self.judged(existing, new);
+        }
+        self.parts(existing, new);
+        self.rules -= rules;
+    }
+
+    /// What lies below.
+    fn parts(&mut self, existing: &Node, new: &Node) {
         if existing.kind == Kind::ARRAY || existing.items.is_some() || new.items.is_some() {
             self.lists(existing, new);
             let (existing, new) = (View::Node(existing).items(), View::Node(new).items());
@@ -97,6 +112,7 @@ impl Comparison<'_> {
                 });
             }
         }
+        self.implied(existing, new);
         let Some(others) = views.0.others() else { return };
         match views.1.others() {
             Some(new) => self.inside("[*]", |at| at.view(others, new)),
@@ -111,6 +127,35 @@ impl Comparison<'_> {
         }
     }
 
+    /// What every resource has, declared or not: `apiVersion`, `kind` and its names are texts of any kind
+    /// where nobody says more. The rest of its metadata is no schema's.
+    fn implied(&mut self, existing: &Node, new: &Node) {
+        if existing.metadata {
+            self.texts(Some(existing), new, &NAMES);
+        }
+        if !existing.is_resource() {
+            return;
+        }
+        self.texts(Some(existing), new, &["apiVersion", "kind"]);
+        let new = new.properties.get("metadata");
+        let new = new.filter(|_| !existing.properties.contains_key("metadata"));
+        if let Some(new) = new {
+            self.inside(".metadata", |at| at.texts(None, new, &NAMES));
+        }
+    }
+
+    /// Fields that are texts where they aren't declared.
+    fn texts(&mut self, existing: Option<&Node>, new: &Node, names: &[&str]) {
+        for name in names {
+            let declared = existing.is_some_and(|node| node.properties.contains_key(*name));
+            if let Some(new) = new.properties.get(*name).filter(|_| !declared) {
+                self.inside(&format!(".{name}"), |at| {
+                    at.view(View::Node(&TEXT), View::Node(new));
+                });
+            }
+        }
+    }
+
     fn unknown(&mut self) {
         let why = "there is no such field".to_owned();
         self.tell(true, "properties", why, ["known", ""].map(str::to_owned));
@@ -118,6 +163,9 @@ impl Comparison<'_> {
 
     /// Reports what the two sides say at the path.
     fn tell(&mut self, blocking: bool, what: &str, message: String, says: [String; 2]) {
+        if !self.report.has_room(blocking) {
+            return;
+        }
         let [existing, new] = says;
         let said = said([(existing, self.sides.existing), (new, self.sides.new)]);
         self.report.add(Difference::new(blocking, &self.path, what, message, said));
@@ -138,7 +186,9 @@ fn takes_all(node: &Node) -> bool {
         && node.preserve
         && !node.embedded
         && node.properties.is_empty()
+        && node.additional == Additional::None
         && node.items.is_none()
+        && node.list == List::Atomic
         && node.required.is_empty()
         && node.allowed.is_none()
         && node.conditions.is_empty()

@@ -12,7 +12,8 @@
 //!   under the second, and loses nothing. What the second fills in is taken to be right there.
 //! - What is agreed on is accepted by all who agree; it is the same, byte for byte, in whatever order
 //!   they come.
-//! - Depth, size and work are bounded: [`MAX_DEPTH`], [`MAX_NODES`], [`MAX_STEPS`].
+//! - Depth, size and work are bounded: [`MAX_DEPTH`], [`MAX_NODES`], [`MAX_STEPS`]
+//!   ([`MAX_STEPS_TOGETHER`] where some don't fit).
 //!
 //! It knows no clients and no clusters.
 
@@ -29,7 +30,7 @@ pub use fields::missing;
 pub use node::{MAX_DEPTH, MAX_NODES};
 pub use report::{Difference, MAX_DIFFERENCES, Said};
 pub use types::{Agreement, Column, Left, Names, Scale, Subresources, Type, agree, differences};
-pub use view::MAX_STEPS;
+pub use view::{MAX_STEPS, MAX_STEPS_TOGETHER};
 
 #[cfg(test)]
 mod tests;

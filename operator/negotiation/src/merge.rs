@@ -9,8 +9,10 @@
 mod objects;
 mod values;
 
+use std::collections::BTreeSet;
+
 use crate::kind::Kind;
-use crate::node::{Additional, Limits, List, Node, is_before};
+use crate::node::{Additional, Limits, List, MAX_NODES, Node, is_before};
 use crate::report::{Difference, Report, said};
 use crate::view::{MAX_STEPS, View};
 
@@ -27,21 +29,36 @@ struct Merger<'a> {
     report: &'a mut Report,
     path: String,
     steps: u64,
-    /// What judges the objects around the place as a whole: texts of rules and conditions.
-    judges: Vec<String>,
+    /// How many parts were made: two schemas may have more together than each.
+    parts: usize,
+    /// What judges the objects around the place as a whole: the words of the rules and conditions of each
+    /// of them.
+    judges: Vec<BTreeSet<String>>,
+    /// How many of these have rules in CEL.
+    rules: usize,
 }
 
-/// Merges schemas; `targets` says of whom each is. `None` if they don't fit, which is reported.
+/// Merges schemas; `targets` says of whom each is. `None` if they don't fit, which is reported. The
+/// steps that it takes are added to `steps`.
 pub(crate) fn merge(
     schemas: &[&Node],
     targets: &[Vec<String>],
     report: &mut Report,
+    steps: &mut u64,
 ) -> Option<Node> {
-    let path = String::new();
-    let mut merger = Merger { targets, report, path, steps: 0, judges: Vec::new() };
+    let mut merger = Merger {
+        targets,
+        report,
+        path: String::new(),
+        steps: 0,
+        parts: 0,
+        judges: Vec::new(),
+        rules: 0,
+    };
     let views: Vec<View<'_>> = schemas.iter().map(|node| View::Node(node)).collect();
     let made = merger.view(&views);
-    if merger.steps > MAX_STEPS {
+    *steps = steps.saturating_add(merger.steps);
+    if merger.is_spent() {
         merger.path.clear();
         let why = "the schemas are too large to be merged";
         return merger.clash("schema", why, &views, |_| String::new());
@@ -55,13 +72,19 @@ pub(crate) fn merge(
 // === impl Merger ===
 
 impl Merger<'_> {
+    /// Whether it has taken more steps, or made more, than it may.
+    fn is_spent(&self) -> bool {
+        self.steps > MAX_STEPS || self.parts > MAX_NODES
+    }
+
     /// Merges what is known of one place; `None` if it doesn't fit, which was reported.
     fn view(&mut self, views: &[View<'_>]) -> Option<Made> {
+        let nodes: Vec<&Node> = views.iter().filter_map(|view| view.node()).collect();
         self.steps += views.len() as u64;
-        if self.steps > MAX_STEPS {
+        self.steps += nodes.iter().map(|node| node.weight()).sum::<u64>();
+        if self.is_spent() {
             return None;
         }
-        let nodes: Vec<&Node> = views.iter().filter_map(|view| view.node()).collect();
         let bare = views.iter().any(|view| matches!(view, View::Bare));
         if nodes.is_empty() {
             return Some(if bare { Made::Bare } else { Made::Free });
@@ -91,6 +114,7 @@ impl Merger<'_> {
             let text = |view: &View<'_>| flag(view, |node| node.embedded);
             return self.clash("x-kubernetes-embedded-resource", why, views, text);
         }
+        self.parts += 1;
         let nullable = nodes.iter().all(|node| node.nullable);
         if nodes.iter().any(|node| node.nullable != nullable) {
             let text = |view: &View<'_>| flag(view, |node| node.nullable);
@@ -102,6 +126,7 @@ impl Merger<'_> {
             preserve: nodes.iter().all(|node| node.preserve),
             embedded,
             root: nodes.iter().any(|node| node.root),
+            metadata: nodes.iter().any(|node| node.metadata),
             properties: Default::default(),
             additional: Additional::None,
             items: None,
@@ -116,13 +141,20 @@ impl Merger<'_> {
             about: about(nodes),
         };
         self.values(&mut made, views, nodes)?;
-        let judges = self.judges.len();
-        self.judges.extend(made.rules.keys().map(|rule| rule.rule.clone()));
+        let rules = made.rules.keys().map(|rule| rule.rule.as_str());
         let combined = |keyword: &str| matches!(keyword, "allOf" | "anyOf" | "not" | "oneOf");
         let conditions = made.conditions.iter().filter(|c| combined(&c.keyword));
-        self.judges.extend(conditions.map(|condition| condition.value.clone()));
+        let texts: Vec<&str> = rules.chain(conditions.map(|c| c.value.as_str())).collect();
+        let (judges, has_rules) = (!texts.is_empty(), usize::from(!made.rules.is_empty()));
+        if judges {
+            self.judges.push(words(&texts));
+        }
+        self.rules += has_rules;
         let fits = self.parts(&mut made, views, nodes);
-        self.judges.truncate(judges);
+        self.rules -= has_rules;
+        if judges {
+            self.judges.pop();
+        }
         fits.then_some(made)
     }
 
@@ -177,6 +209,11 @@ impl Merger<'_> {
         views: &[View<'_>],
         says: impl Fn(&View<'_>) -> String,
     ) {
+        // Of what isn't told, nothing is put together.
+        if !self.report.has_room(blocking) {
+            return;
+        }
+        self.steps += views.len() as u64;
         let targets = self.targets.iter().map(Vec::as_slice);
         let said = said(views.iter().map(says).zip(targets));
         self.report.add(Difference::new(blocking, &self.path, what, why, said));
@@ -189,6 +226,16 @@ impl Merger<'_> {
         self.path.truncate(length);
         made
     }
+}
+
+/// The words of texts in CEL or JSON.
+fn words(texts: &[&str]) -> BTreeSet<String> {
+    let words = texts.iter().flat_map(|text| text.split(|c| !is_of_word(c)));
+    words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+fn is_of_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
 }
 
 fn kind_name(view: &View<'_>) -> String {

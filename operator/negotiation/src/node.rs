@@ -9,6 +9,7 @@ mod parse;
 mod print;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
@@ -21,8 +22,18 @@ pub const MAX_DEPTH: usize = 64;
 /// The most parts that one schema may have.
 pub const MAX_NODES: usize = 40_000;
 
+/// The most keywords, and items of their lists, that one schema may have in all: some five for each part
+/// of the largest.
+pub(crate) const MAX_WORDS: usize = 5 * MAX_NODES;
+
 /// The fields that every resource has.
 pub(crate) const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// The fields of a resource's metadata of which a schema may say something.
+pub(crate) const NAMES: [&str; 2] = ["name", "generateName"];
+
+/// Any text: what these are where no schema says more.
+pub(crate) static TEXT: LazyLock<Node> = LazyLock::new(|| Node::of(Kind::STRING));
 
 /// One place of a schema.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +46,8 @@ pub(crate) struct Node {
     pub(crate) embedded: bool,
     /// Whether it is the object itself.
     pub(crate) root: bool,
+    /// Whether it is the metadata of a resource, of which servers know more than schemas say.
+    pub(crate) metadata: bool,
     pub(crate) properties: BTreeMap<String, Node>,
     pub(crate) additional: Additional,
     pub(crate) items: Option<Box<Node>>,
@@ -110,9 +123,50 @@ impl Node {
         parse::read(schema)
     }
 
+    /// All values of a kind.
+    fn of(kind: Kind) -> Self {
+        Self {
+            kind,
+            nullable: false,
+            preserve: false,
+            embedded: false,
+            root: false,
+            metadata: false,
+            properties: BTreeMap::new(),
+            additional: Additional::None,
+            items: None,
+            list: List::Atomic,
+            atomic: false,
+            required: BTreeSet::new(),
+            limits: Limits::default(),
+            allowed: None,
+            conditions: BTreeSet::new(),
+            rules: BTreeMap::new(),
+            default: None,
+            about: Map::new(),
+        }
+    }
+
     /// The schema as JSON.
     pub(crate) fn print(&self) -> Value {
         print::node(self)
+    }
+
+    /// The conditions of one keyword.
+    pub(crate) fn conditions_of<'n>(
+        &'n self,
+        keyword: &'n str,
+    ) -> impl Iterator<Item = &'n Condition> {
+        let first = Condition { keyword: keyword.to_owned(), value: String::new() };
+        let from = self.conditions.range(first..);
+        from.take_while(move |condition| condition.keyword == keyword)
+    }
+
+    /// How much there is to look at in it, but for what lies below.
+    pub(crate) fn weight(&self) -> u64 {
+        let allowed = self.allowed.as_ref().map_or(0, BTreeMap::len);
+        let all = [allowed, self.required.len(), self.conditions.len(), self.rules.len()];
+        1 + all.iter().sum::<usize>() as u64
     }
 
     /// Whether it is a resource, with a version, a kind and metadata.

@@ -56,6 +56,12 @@ impl Report {
         }
     }
 
+    /// Whether one more difference would be told; of what isn't, nothing need be put together.
+    pub(crate) fn has_room(&self, blocking: bool) -> bool {
+        let list = if blocking { &self.blocking } else { &self.others };
+        list.len() < MAX_DIFFERENCES
+    }
+
     pub(crate) fn is_blocked(&self) -> bool {
         !self.blocking.is_empty()
     }

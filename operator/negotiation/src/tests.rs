@@ -3,6 +3,7 @@
 mod agreement;
 mod faults;
 mod generated;
+mod hostile;
 mod laws;
 mod real;
 

@@ -3,6 +3,7 @@
 mod around;
 
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hasher};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,6 +12,7 @@ use crate::compare::{Sides, compare};
 use crate::merge::merge;
 use crate::node::Node;
 use crate::report::{Difference, Report, said};
+use crate::view::MAX_STEPS_TOGETHER;
 
 /// One version of a type, as a cluster serves it. As JSON it is the `spec` of an APIResourceSchema.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -125,6 +127,8 @@ pub struct Left {
 /// Types that are one, and the targets that serve it.
 struct Group<'a> {
     ty: &'a Type,
+    /// What equal types have in common.
+    hash: u64,
     /// The type as text, by which groups are sorted.
     text: String,
     node: Node,
@@ -162,14 +166,21 @@ pub fn agree(types: &[(&str, &str, &Type)]) -> Agreement {
     sorted.sort_by_key(|(target, since, _)| (*since, *target));
     let mut left: Vec<Left> = Vec::new();
     let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut steps = 0;
     for (target, _, ty) in sorted {
-        if let Some(group) = groups.iter_mut().find(|group| group.ty == *ty) {
+        // Mostly it is the same in memory, too.
+        let same = groups.iter_mut().find(|group| std::ptr::eq(group.ty, *ty));
+        let hash = same.as_ref().map_or_else(|| hash(ty), |group| group.hash);
+        let is_same = |group: &&mut Group<'_>| group.hash == hash && group.ty == *ty;
+        let same = groups.iter_mut().find(is_same);
+        if let Some(group) = same {
             group.targets.push((*target).to_owned());
             continue;
         }
         match Node::read(&ty.schema) {
             Ok(node) => groups.push(Group {
                 ty,
+                hash,
                 text: serde_json::to_string(ty).unwrap_or_default(),
                 node,
                 targets: vec![(*target).to_owned()],
@@ -184,16 +195,25 @@ pub fn agree(types: &[(&str, &str, &Type)]) -> Agreement {
     // Mostly all agree. If not, they are asked one after another.
     let mut report = Report::default();
     if groups.len() > 1
-        && let Some(merged) = together(&groups, &mut report)
+        && let Some(merged) = together(&groups, &mut report, &mut steps)
     {
         agreed = Some((merged, report.finish()));
         groups.clear();
     }
     let mut joined: Vec<Group<'_>> = Vec::new();
     for group in groups {
+        if steps > MAX_STEPS_TOGETHER {
+            let why =
+                "there are too many different schemas to see whether this one fits".to_owned();
+            let said = said([(String::new(), group.targets.as_slice())]);
+            let difference = Difference::new(true, "", "schema", why, said);
+            let one = |target| Left { target, differences: vec![difference.clone()] };
+            left.extend(group.targets.into_iter().map(one));
+            continue;
+        }
         joined.push(group);
         let mut report = Report::default();
-        let merged = together(&joined, &mut report);
+        let merged = together(&joined, &mut report, &mut steps);
         let differences = report.finish();
         match merged {
             // Where there is only one, it is taken as it is spelled.
@@ -221,16 +241,34 @@ pub fn agree(types: &[(&str, &str, &Type)]) -> Agreement {
 }
 
 /// Merges types, in an order of their own.
-fn together(groups: &[Group<'_>], report: &mut Report) -> Option<Type> {
+fn together(groups: &[Group<'_>], report: &mut Report, steps: &mut u64) -> Option<Type> {
     let mut sorted: Vec<&Group<'_>> = groups.iter().collect();
     sorted.sort_by(|a, b| a.text.cmp(&b.text));
     let types: Vec<&Type> = sorted.iter().map(|group| group.ty).collect();
     let nodes: Vec<&Node> = sorted.iter().map(|group| &group.node).collect();
     let targets: Vec<Vec<String>> = sorted.iter().map(|group| group.targets.clone()).collect();
     let around = around::merge(&types, &targets, report);
-    let node = merge(&nodes, &targets, report)?;
+    let node = merge(&nodes, &targets, report, steps)?;
     let merged = Type { schema: node.print(), ..around? };
     (!report.is_blocked()).then_some(merged)
+}
+
+/// A hash of all that a type says.
+fn hash(ty: &Type) -> u64 {
+    struct Text(DefaultHasher);
+    impl std::io::Write for Text {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.write(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut text = Text(DefaultHasher::new());
+    // What can't be written is compared with all others that can't.
+    serde_json::to_writer(&mut text, ty).ok();
+    text.0.finish()
 }
 
 fn unreadable(failure: &crate::node::Unreadable, targets: &[String]) -> Difference {

@@ -1,10 +1,13 @@
 //! What a schema says of one place in objects, also where it says nothing.
 
-use crate::node::{Additional, META, Node};
+use crate::node::{Additional, META, NAMES, Node, TEXT};
 
-/// The most pairs of places that are looked at when types are compared or merged: some forty for each
-/// part of the largest schema of Kubernetes.
-pub const MAX_STEPS: u64 = 2_000_000;
+/// The most pairs of places, and words in them, that are looked at when types are compared or merged once:
+/// some hundred for each part of the largest schema of Kubernetes.
+pub const MAX_STEPS: u64 = 5_000_000;
+
+/// The most that are looked at when types are merged again and again, to see who agrees.
+pub const MAX_STEPS_TOGETHER: u64 = 8 * MAX_STEPS;
 
 /// What is known of a place.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +36,9 @@ impl<'n> View<'n> {
             Self::Free => Some(Self::Free),
             Self::Bare => None,
             Self::Node(node) => node.properties.get(name).map(Self::Node).or_else(|| {
+                if node.metadata && NAMES.contains(&name) {
+                    return Some(Self::Node(&TEXT));
+                }
                 let meta = node.is_resource() && META.contains(&name);
                 if meta { Some(Self::Free) } else { self.others() }
             }),

@@ -134,7 +134,8 @@ pub(crate) fn plan(subject: &Subject<'_>, targets: &dyn Targets) -> Plan {
         }
     }
     if !marks.deleting && subject.around != Around::Deleting {
-        plan.problem = place.and_then(|(global, standing)| problem(subject, global, standing));
+        plan.problem =
+            place.and_then(|(global, standing)| problem(subject.resource, global, standing));
     }
     plan
 }
@@ -184,8 +185,19 @@ fn is_everywhere(subject: &Subject<'_>) -> bool {
     }
 }
 
-fn problem(subject: &Subject<'_>, global: &str, standing: Standing) -> Option<Problem> {
-    let (group, resource) = subject.resource;
+/// What people should know of a namespace whose label means a target: there is none, or it takes nothing
+/// from there. Of which types it takes objects is not told of the namespace, but of the objects.
+pub(crate) fn problem_around(global: &str, standing: Standing) -> Option<Problem> {
+    match standing {
+        Standing::Fit | Standing::NotReady | Standing::OtherTypes | Standing::Unknown => None,
+        Standing::Deleting | Standing::NotAllowed | Standing::Gone => {
+            problem(&(String::new(), "namespaces".to_owned()), global, standing)
+        }
+    }
+}
+
+fn problem(resource: &GroupResource, global: &str, standing: Standing) -> Option<Problem> {
+    let (group, resource) = resource;
     let kind = if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
     let (reason, message) = match standing {
         Standing::Fit | Standing::Unknown => return None,

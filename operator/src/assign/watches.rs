@@ -1,5 +1,6 @@
 //! What the hub tells: SyncTargets (by way of the other controller), namespaces with an intent, the labels
-//! of logical clusters, and for each synced type the metadata of all objects.
+//! of logical clusters, for each synced type the metadata of all objects, and for each other type those of
+//! objects with an intent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
@@ -21,42 +22,89 @@ use crate::marks::Marks;
 use crate::targets::index::CLUSTER;
 use crate::watching;
 
+/// What of a type is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    /// All objects.
+    All,
+    /// Those that have an intent of their own.
+    Intents,
+}
+
+/// A watch of a type.
+#[derive(Debug)]
+struct Running {
+    of: Of,
+    stop: CancellationToken,
+}
+
 impl Assigner {
-    /// Watches the types that SyncTargets sync, and looks again at the objects that name one which has
-    /// changed.
+    /// Watches the types that SyncTargets sync, and of all others what has an intent; looks again at the
+    /// objects that name a SyncTarget which has changed.
     pub(super) async fn follow_targets(self: Arc<Self>, client: kube::Client, tasks: Tasks) {
         let mut changes = self.targets.changes();
-        let mut running: BTreeMap<Type, CancellationToken> = BTreeMap::new();
+        let mut served = self.served.subscribe();
+        let mut running: BTreeMap<Type, Running> = BTreeMap::new();
         loop {
             if self.targets.is_listed() {
                 self.compare();
-                let wanted = self.types.lock().clone();
-                running.retain(|kind, stop| {
-                    let stays = wanted.contains(kind);
-                    if !stays {
-                        stop.cancel();
-                        self.objects.lock().keep(kind, &BTreeSet::new());
-                    }
-                    stays
-                });
-                for kind in wanted {
-                    running.entry(kind).or_insert_with_key(|kind| {
-                        let stop = tasks.cancellation().child_token();
-                        let follow = self.clone().follow_type(client.clone(), kind.clone());
-                        let (group, resource) = &kind.resource;
-                        let span = info_span!("assign", group, resource);
-                        let stopped = stop.clone();
-                        drop(tasks.spawn(span, async move {
-                            stopped.run_until_cancelled(follow).await;
-                        }));
-                        stop
-                    });
-                }
+                self.watch_types(&mut running, &client, &tasks);
             }
-            if changes.changed().await.is_err() {
+            let changed = tokio::select! {
+                changed = changes.changed() => changed,
+                changed = served.changed() => changed,
+            };
+            if changed.is_err() {
                 return;
             }
         }
+    }
+
+    /// Begins and ends watches of types.
+    fn watch_types(
+        self: &Arc<Self>,
+        running: &mut BTreeMap<Type, Running>,
+        client: &kube::Client,
+        tasks: &Tasks,
+    ) {
+        let wanted = self.wanted();
+        running.retain(|kind, running| {
+            let wanted = wanted.get(kind);
+            let stays = wanted == Some(&running.of);
+            if !stays {
+                running.stop.cancel();
+            }
+            if wanted.is_none() {
+                self.objects.lock().keep(kind, &BTreeSet::new());
+            }
+            stays
+        });
+        for (kind, of) in wanted {
+            running.entry(kind).or_insert_with_key(|kind| {
+                let stop = tasks.cancellation().child_token();
+                let follow = self.clone().follow_type(client.clone(), kind.clone(), of);
+                let (group, resource) = &kind.resource;
+                let span = info_span!("assign", group, resource);
+                let stopped = stop.clone();
+                drop(tasks.spawn(span, async move {
+                    stopped.run_until_cancelled(follow).await;
+                }));
+                Running { of, stop }
+            });
+        }
+    }
+
+    /// Which types are to be watched, and what of each.
+    fn wanted(&self) -> BTreeMap<Type, Of> {
+        let synced = self.types.lock().clone();
+        let resources: BTreeSet<_> = synced.iter().map(|kind| kind.resource.clone()).collect();
+        let served = self.served.borrow();
+        let others = served.iter().filter(|(resource, _)| !resources.contains(resource));
+        let others = others.map(|(resource, version)| {
+            let kind = Type { resource: resource.clone(), version: version.clone() };
+            (kind, Of::Intents)
+        });
+        others.chain(synced.into_iter().map(|kind| (kind, Of::All))).collect()
     }
 
     /// Which types are synced now, and which SyncTargets have changed.
@@ -109,10 +157,14 @@ impl Assigner {
         }
     }
 
-    async fn follow_type(self: Arc<Self>, client: kube::Client, kind: Type) {
+    async fn follow_type(self: Arc<Self>, client: kube::Client, kind: Type, of: Of) {
         let (group, resource) = &kind.resource;
         let watched = watching::resource(group, &kind.version, resource);
-        let mut events = pin!(watching::metadata(client, &watched, Config::default()));
+        let config = match of {
+            Of::All => Config::default(),
+            Of::Intents => Config::default().labels(contract::INTENT_LABEL),
+        };
+        let mut events = pin!(watching::metadata(client, &watched, config));
         let kind = Arc::new(kind);
         let mut listed = BTreeSet::new();
         while let Some(event) = events.next().await {
@@ -125,10 +177,13 @@ impl Assigner {
                     self.see(&kind, object);
                 }
                 Event::Delete(object) => {
-                    if let Some((key, _)) = read(&kind, object) {
-                        self.objects.lock().forget(&key);
+                    let Some((key, _)) = read(&kind, object) else { continue };
+                    self.objects.lock().forget(&key);
+                    match of {
                         // A worker that has read it before would note it once more.
-                        self.queue.revisit(&Item::Object(key));
+                        Of::All => self.queue.revisit(&Item::Object(key)),
+                        // Most likely it has lost its intent alone: there may be copies to take back.
+                        Of::Intents => self.queue.add(Item::Object(key)),
                     }
                 }
                 Event::InitDone => {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::Assigner;
 use super::index::{Item, NamespaceKey, ObjectKey};
-use super::plan::{Around, Plan, Subject, plan};
+use super::plan::{Around, Plan, Subject, Targets as _, global, plan, problem_around};
 use super::standing::{View, selects, serves};
 use crate::api::{Api, CallError};
 use crate::events::{Regarding, Weight};
@@ -52,10 +52,18 @@ impl Assigner {
     /// Looks at everything in a namespace that may not have marks yet.
     pub(super) async fn sweep(&self, key: &NamespaceKey) -> Done {
         let place = (key.cluster.to_string(), key.name.to_string());
-        if !self.namespaces.lock().contains_key(&place) {
+        let Some(intent) = self.namespaces.lock().get(&place).cloned() else {
             return Done::Settled;
+        };
+        if !self.targets.is_listed() {
+            // Until then nothing is known of what its label means.
+            return Done::After(BUSY);
         }
         let hub = self.hub.cluster(&key.cluster);
+        if let Err(error) = self.tell_namespace(&hub, key, &intent).await {
+            let (cluster, namespace) = (&*key.cluster, &*key.name);
+            tracing::debug!(cluster, namespace, %error, "a namespace is not told");
+        }
         let types = self.types.lock().clone();
         for kind in types {
             let kind = Arc::new(kind);
@@ -76,6 +84,40 @@ impl Assigner {
             }
         }
         Done::Settled
+    }
+
+    /// An Event on a namespace whose label means a SyncTarget that can take nothing from there: in it there
+    /// may be nothing yet that would tell.
+    async fn tell_namespace(
+        &self,
+        hub: &Api,
+        key: &NamespaceKey,
+        intent: &str,
+    ) -> Result<(), CallError> {
+        let resource = (String::new(), "namespaces".to_owned());
+        let global = global(&key.cluster, intent);
+        let view = View { targets: &self.targets, clusters: &self.clusters };
+        let standing = view.standing(&global, &key.cluster, &resource);
+        let problem = Some(standing).filter(|_| !intent.is_empty());
+        let problem = problem.and_then(|standing| problem_around(&global, standing));
+        let namespace = hub.metadata(&format!("/api/v1/namespaces/{}", key.name)).await?;
+        let Some(namespace) = namespace else { return Ok(()) };
+        let uid = namespace["metadata"]["uid"].as_str().unwrap_or_default();
+        let Some(problem) = problem else {
+            self.events.settled(&key.cluster, uid, "problem");
+            return Ok(());
+        };
+        let regarding = Regarding {
+            cluster: key.cluster.to_string(),
+            api_version: "v1".to_owned(),
+            kind: "Namespace".to_owned(),
+            namespace: String::new(),
+            name: key.name.to_string(),
+            uid: uid.to_owned(),
+        };
+        let told = (Weight::Warning, problem.reason, problem.message.as_str());
+        self.events.tell(hub, &regarding, "problem", told).await;
+        Ok(())
     }
 
     /// Looks at one object.
@@ -187,6 +229,10 @@ impl Assigner {
     async fn tell(&self, hub: &Api, key: &ObjectKey, metadata: &Value, plan: &Plan) {
         let done = plan.changes.iter().next().map(|(global, change)| done(global, *change));
         let problem = plan.problem.as_ref();
+        if problem.is_none() {
+            let uid = metadata["uid"].as_str().unwrap_or_default();
+            self.events.settled(&key.cluster, uid, "problem");
+        }
         let problem =
             problem.map(|problem| (Weight::Warning, problem.reason, problem.message.clone()));
         for (topic, told) in [("assigned", done), ("problem", problem)] {

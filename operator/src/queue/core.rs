@@ -15,6 +15,9 @@ const FIRST: Duration = Duration::from_secs(1);
 /// The longest delay: what was mended is noticed within it.
 const LONGEST: Duration = Duration::from_secs(120);
 
+/// The shortest time between a failure and the next attempt, where the reason may be gone.
+const EAGER: Duration = Duration::from_secs(5);
+
 pub(super) struct Core<K> {
     share: usize,
     /// By logical cluster, in the order in which they came.
@@ -29,10 +32,18 @@ pub(super) struct Core<K> {
     /// What is worked on, and whether it was added meanwhile.
     working: BTreeMap<K, bool>,
     by_lane: BTreeMap<String, usize>,
-    failures: BTreeMap<K, u32>,
+    failures: BTreeMap<K, Failures>,
     /// Jitter differs between processes.
     seed: RandomState,
     drawn: u64,
+}
+
+/// Failures in a row.
+#[derive(Clone, Copy, Debug)]
+struct Failures {
+    count: u32,
+    /// The last one.
+    at: Instant,
 }
 
 // === impl Core ===
@@ -57,13 +68,38 @@ impl<K: Lane + Clone + Ord> Core<K> {
     pub(super) fn add(&mut self, key: K, now: Instant) {
         if let Some(again) = self.working.get_mut(&key) {
             *again = true;
-        } else if self.failures.get(&key).is_some_and(|failures| *failures > 1)
+        } else if self.failures.get(&key).is_some_and(|failures| failures.count > 1)
             && self.due.get(&key).is_some_and(|due| *due > now)
         {
             // Whatever happened to it, it keeps the pace of its failures.
         } else {
             self.enqueue(key);
         }
+    }
+
+    /// Adds a key whose reason to fail may be gone.
+    pub(super) fn hurry(&mut self, key: K, now: Instant) {
+        let failed = self.failures.get_mut(&key).map(|failures| {
+            failures.count = 0;
+            failures.at
+        });
+        let earliest = failed.map(|at| at + EAGER).filter(|earliest| *earliest > now);
+        match earliest {
+            Some(earliest) if !self.working.contains_key(&key) => {
+                let due = self.due.get(&key).copied();
+                if !self.queued.contains(&key) && due.is_none_or(|due| due > earliest) {
+                    self.come_at(key, earliest);
+                }
+            }
+            _ => self.add(key, now),
+        }
+    }
+
+    fn come_at(&mut self, key: K, due: Instant) {
+        if let Some(before) = self.due.insert(key.clone(), due) {
+            self.by_time.remove(&(before, key.clone()));
+        }
+        self.by_time.insert((due, key));
     }
 
     /// If a key is worked on, it comes again.
@@ -132,24 +168,27 @@ impl<K: Lane + Clone + Ord> Core<K> {
         let delay = match done {
             Done::Settled => None,
             Done::After(delay) => Some(delay),
-            Done::Failed => {
-                let failures = self.failures.entry(key.clone()).or_default();
-                *failures = failures.saturating_add(1);
-                let doubled = FIRST.saturating_mul(1 << (*failures - 1).min(10));
-                Some(self.jittered(doubled.min(LONGEST)))
-            }
+            Done::About(delay) => Some(self.jittered(delay)),
+            Done::Failed => Some(self.pace_of(key, LONGEST, now)),
+            Done::FailedFor(longest) => Some(self.pace_of(key, longest, now)),
         };
-        if done != Done::Failed {
+        if !matches!(done, Done::Failed | Done::FailedFor(_)) {
             self.failures.remove(key);
         }
         if let Some(delay) = delay {
-            let due = now + delay;
-            self.due.insert(key.clone(), due);
-            self.by_time.insert((due, key.clone()));
+            self.come_at(key.clone(), now + delay);
         }
         if again {
             self.add(key.clone(), now);
         }
+    }
+
+    /// How long a key waits after one more failure.
+    fn pace_of(&mut self, key: &K, longest: Duration, now: Instant) -> Duration {
+        let failures = self.failures.entry(key.clone()).or_insert(Failures { count: 0, at: now });
+        *failures = Failures { count: failures.count.saturating_add(1), at: now };
+        let doubled = FIRST.saturating_mul(1 << (failures.count - 1).min(10));
+        self.jittered(doubled.min(longest))
     }
 
     /// Between 80 % and 120 % of a delay.
@@ -258,6 +297,60 @@ mod tests {
         core.done(&key, Done::Failed, now);
         let due = core.take(now).1.unwrap();
         assert!(due - now < Duration::from_secs(2));
+    }
+
+    /// When its reason may be gone, a key doesn't wait as long as its failures want; but it isn't tried
+    /// all the time either, however often that is said.
+    #[test]
+    fn what_may_be_mended_comes_soon() {
+        let (mut core, mut now) = core(9);
+        let key = Key("a", 1);
+        core.hurry(key, now);
+        for _ in 0..8 {
+            assert_eq!(core.take(now).0, Some(key));
+            core.done(&key, Done::Failed, now);
+            now = core.take(now).1.unwrap();
+        }
+        assert_eq!(core.take(now).0, Some(key));
+        core.done(&key, Done::Failed, now);
+        let failed = now;
+        for later in [1, 2, 4] {
+            core.hurry(key, failed + Duration::from_secs(later));
+            assert_eq!(core.take(failed + Duration::from_secs(4)), (None, Some(failed + EAGER)));
+        }
+        now = failed + EAGER;
+        assert_eq!(core.take(now).0, Some(key));
+        // Said while it is worked on: the work may have begun before.
+        core.hurry(key, now);
+        core.done(&key, Done::Failed, now);
+        assert_eq!(core.take(now).0, Some(key));
+        core.done(&key, Done::Failed, now);
+        let due = core.take(now).1.unwrap();
+        assert!(due - now < Duration::from_secs(3), "its failures begin anew");
+        // Long after a failure it comes at once, and only once.
+        now += Duration::from_secs(60);
+        core.hurry(key, now);
+        assert_eq!(core.take(now).0, Some(key));
+        core.done(&key, Done::Settled, now);
+        assert_eq!(core.take(now + LONGEST), (None, None));
+    }
+
+    #[test]
+    fn failures_with_a_limit_of_their_own() {
+        let (mut core, mut now) = core(9);
+        let key = Key("a", 1);
+        core.add(key, now);
+        for _ in 0..9 {
+            assert_eq!(core.take(now).0, Some(key));
+            core.done(&key, Done::FailedFor(Duration::from_secs(30)), now);
+            let due = core.take(now).1.unwrap();
+            assert!(due - now <= Duration::from_secs(36));
+            now = due;
+        }
+        assert_eq!(core.take(now).0, Some(key));
+        core.done(&key, Done::About(Duration::from_secs(10)), now);
+        let due = core.take(now).1.unwrap() - now;
+        assert!((Duration::from_secs(8)..=Duration::from_secs(12)).contains(&due));
     }
 
     #[test]

@@ -181,6 +181,19 @@ impl Targets {
         self.known.read().targets.values().flatten().cloned().collect()
     }
 
+    /// Those whose kubeconfig is in that Secret of their logical cluster.
+    pub(crate) fn with_secret(&self, cluster: &str, namespace: &str, name: &str) -> Vec<TargetKey> {
+        let known = self.known.read();
+        let of_cluster = known.targets.range((cluster.to_owned(), String::new())..);
+        let of_cluster = of_cluster.take_while(|((other, _), _)| other == cluster);
+        let is_it = |target: &&Arc<Target>| {
+            let secret = target.spec.kubeconfig_secret_ref.as_ref();
+            secret.is_some_and(|secret| secret.namespace == namespace && secret.name == name)
+        };
+        let targets = of_cluster.filter_map(|(_, target)| target.as_ref());
+        targets.filter(is_it).map(|target| target.key.clone()).collect()
+    }
+
     /// Changes with every change; until all have been listed it is 0.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.version.subscribe()

@@ -5,7 +5,8 @@
 //!   stands on the SyncTarget, or, the first time, the one that is noted there before.
 //! - Nothing of others is overwritten: a namespace, or a cluster-scoped object of the name, without
 //!   our labels is left alone.
-//! - A cluster in which nothing has changed costs two reads a turn.
+//! - A cluster in which nothing has changed costs two reads a turn. A Deployment that somebody has
+//!   changed or made again is put right in the next one.
 
 use std::time::Duration;
 
@@ -13,12 +14,14 @@ use agent::manifest::{AGENT_NAME, Kind, PULL_SECRET, Settings, SyncedType, descr
 use crds::ConditionStatus::{False, True};
 use crds::SyncedState;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
 use super::conditions::Verdict;
 use super::index::Target;
 use super::physical::Physical;
 use super::rights;
+use super::seen;
 use super::uninstall::{installed_in, is_ours};
 use crate::api::{Api, CallError};
 use crate::args::AgentOptions;
@@ -37,6 +40,18 @@ pub(crate) struct Memory {
     digest: String,
     /// Whether a token is in the cluster.
     token: bool,
+    /// The Deployment as it was after that: another one, or one that was changed since, is put right.
+    deployment: Option<Standing>,
+    /// What agents have seen of the hub that were taken away, for the next one.
+    pub(crate) seen: Option<String>,
+}
+
+/// A Deployment as it is to be: its UID, and a digest of its spec. How many pods there are to be doesn't
+/// count: who scales an agent away does that on purpose, and is told by the SyncTarget first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Standing {
+    uid: String,
+    spec: [u8; 32],
 }
 
 // === impl Memory ===
@@ -47,6 +62,19 @@ impl Memory {
         if self.cluster != cluster {
             *self = Self { cluster: cluster.to_owned(), ..Self::default() };
         }
+    }
+}
+
+// === impl Standing ===
+
+impl Standing {
+    fn of(deployment: &Value) -> Self {
+        let mut spec = deployment["spec"].clone();
+        if let Value::Object(spec) = &mut spec {
+            spec.remove("replicas");
+        }
+        let uid = deployment["metadata"]["uid"].as_str().unwrap_or_default();
+        Self { uid: uid.to_owned(), spec: Sha256::digest(spec.to_string()).into() }
     }
 }
 
@@ -101,7 +129,8 @@ pub(crate) async fn is_due(
     let found = physical.api.get(&deployment(settings)).await?;
     let kept =
         found.as_ref().map(|found| &found["metadata"]["annotations"][contract::MANIFEST_DIGEST]);
-    let same = kept.is_some_and(|kept| *kept == settings.digest());
+    let same = kept.is_some_and(|kept| *kept == settings.digest())
+        && found.as_ref().map(Standing::of) == memory.deployment;
     Ok(if same { Due::Later(available(found.as_ref())) } else { Due::Now })
 }
 
@@ -155,9 +184,11 @@ pub(crate) async fn install(
     now: Instant,
 ) -> Verdict {
     let api = &physical.api;
-    match apply(api, settings).await {
+    match apply(api, settings, memory.seen.as_deref()).await {
         Ok(deployment) => {
+            memory.seen = None;
             memory.applied = Some(now);
+            memory.deployment = Some(Standing::of(&deployment));
             (memory.token, memory.digest) = (settings.token.is_some(), settings.digest());
             installed(settings, available(Some(&deployment)))
         }
@@ -195,9 +226,16 @@ fn at(what: &str) -> impl FnOnce(CallError) -> Failure + use<> {
     move |error| Failure::Call(what, error)
 }
 
-async fn apply(api: &Api, settings: &Settings) -> Result<Value, Failure> {
+async fn apply(api: &Api, settings: &Settings, seen: Option<&str>) -> Result<Value, Failure> {
     let mut last = Value::Null;
     for object in settings.render() {
+        if object["kind"] == "Deployment"
+            && let Some(seen) = seen
+        {
+            // Before there is anybody who would go without.
+            let left = seen::to_installed(api, &settings.namespace(), seen).await;
+            left.map_err(at("apply Lease kcp-agent"))?;
+        }
         let what = format!("apply {}", describe(&object));
         let path = path(&object);
         last = api.apply(&path, &object).await.map_err(at(&what))?;

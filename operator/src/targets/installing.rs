@@ -14,7 +14,7 @@ use super::index::{Target, TargetKey};
 use super::install::{Due, Memory, install, installed, is_due, prepare, settings};
 use super::physical::{self, Physical};
 use super::uninstall::installed_in;
-use super::{Controller, token};
+use super::{Controller, seen, token};
 use crate::api::CallError;
 use crate::queue::Done;
 
@@ -60,8 +60,8 @@ impl Controller {
             known.memory = memory;
         });
         match (status, reason) {
-            (True, _) if alive => Done::After(self.options.check_interval),
-            (True, _) => Done::After(IMPATIENT),
+            (True, _) if alive => Done::About(self.options.check_interval),
+            (True, _) => Done::About(IMPATIENT),
             // Nothing happens until somebody writes something; a Secret is read again.
             (_, "NoKubeconfig" | "NotNeeded") => Done::Settled,
             (_, "InvalidKubeconfig") if target.spec.kubeconfig.is_some() => Done::Settled,
@@ -154,11 +154,22 @@ impl Controller {
             return Ok(installed(&plain, available));
         }
         let old = prepare(&physical, &plain, memory).await?;
+        let pushed = seen::of_push(&physical.api, &target.key.uid).await.map_err(failed)?;
+        let left = match &pushed {
+            Some(left) => Some(left.clone()),
+            None => seen::of_installed(&physical.api, &old).await.map_err(failed)?,
+        };
+        memory.seen = left.or(memory.seen.take());
         // The next agent finds no certificate of the one before.
         let retired = self.take_away(target, &physical, &old).await?;
         let token = self.introduce(target, alive && !retired).await?;
         let settings = settings(&self.options.agents, target, token);
-        Ok(install(&physical, &settings, memory, now).await)
+        let verdict = install(&physical, &settings, memory, now).await;
+        if pushed.is_some() && verdict.status == True {
+            let uid = &target.key.uid;
+            seen::forget_push(&physical.api, uid).await.map_err(failed)?;
+        }
+        Ok(verdict)
     }
 
     /// The operator goes to the cluster itself; an agent that is there from before is taken away, as
@@ -181,7 +192,13 @@ impl Controller {
         let physical = self.reach(target).await?;
         self.identify(target, &physical).await?;
         self.settle(target, &physical).await?;
-        let retired = self.take_away_all(target, &physical).await?;
+        let (api, uid) = (&physical.api, &target.key.uid);
+        let failed = |error: CallError| physical::unreached("the physical cluster", &error);
+        let installed = installed_in(api, uid).await.map_err(failed)?;
+        if let Some(left) = seen::of_installed(api, &installed).await.map_err(failed)? {
+            seen::to_push(api, uid, left).await.map_err(failed)?;
+        }
+        let retired = self.take_away(target, &physical, &installed).await?;
         // One that begins anew has no certificate, whoever was alive.
         let same = self.pushes.runs_by(&target.key, &physical.kubeconfig);
         let token = self.introduce(target, alive && same && !retired).await?;

@@ -21,7 +21,7 @@ use super::drain::{Marked, Search, change, marked, some_of};
 use super::heartbeat::Pulse;
 use super::index::{Target, TargetKey};
 use super::uninstall::{LeftBehind, installed_in, uninstall};
-use super::{Controller, token};
+use super::{Controller, seen, token};
 use crate::api::CallError;
 use crate::assign::index::ObjectKey;
 use crate::events::Weight;
@@ -246,6 +246,7 @@ impl Controller {
         for namespace in namespaces {
             left.extend(uninstall(&physical.api, &namespace, &target.key.uid).await?);
         }
+        seen::forget_push(&physical.api, &target.key.uid).await?;
         Ok(left)
     }
 

@@ -29,6 +29,10 @@ impl Controller {
         if is_said(&target, &wanted) {
             return again;
         }
+        if pulse == Pulse::Silent {
+            // Perhaps what was installed is no more.
+            self.installing.add(key.clone());
+        }
         let status = json!({
             "apiVersion": format!("{}/v1alpha1", contract::WORKLOAD_GROUP),
             "kind": "SyncTarget",

@@ -77,6 +77,36 @@ impl Controller {
         }
     }
 
+    /// The Secrets with kubeconfigs: a SyncTarget is looked at when its own has changed. Of others nothing
+    /// is remembered.
+    pub(super) async fn follow_secrets(self: Arc<Self>, client: kube::Client) {
+        let kind = watching::resource("", "v1", "secrets");
+        let mut events = pin!(watching::metadata(client, &kind, Config::default()));
+        while let Some(event) = events.next().await {
+            let (Event::Apply(object) | Event::InitApply(object) | Event::Delete(object)) = &event
+            else {
+                continue;
+            };
+            let metadata = &object.metadata;
+            let cluster = metadata.annotations.as_ref().and_then(|all| all.get(CLUSTER));
+            let (Some(cluster), Some(name)) = (cluster, &metadata.name) else { continue };
+            let namespace = metadata.namespace.as_deref().unwrap_or_default();
+            for target in self.targets.with_secret(cluster, namespace, name) {
+                let version = metadata.resource_version.clone();
+                let version = version.filter(|_| !matches!(event, Event::Delete(_)));
+                let mut news = false;
+                self.know(&target, |known| {
+                    // Before its first turn a target has read no Secret.
+                    news = known.installed.is_some() && known.secret != version;
+                    known.secret = version;
+                });
+                if news {
+                    self.installing.hurry(target);
+                }
+            }
+        }
+    }
+
     /// An agent has come back, or its Lease is gone: its target is looked at.
     fn heard(&self, news: bool, cluster: &str, uid: &str) {
         if !news {
@@ -85,8 +115,8 @@ impl Controller {
         let concerned = self.known.lock().keys().find(|key| &*key.uid == uid).cloned();
         if let Some(key) = concerned.filter(|key: &TargetKey| &*key.cluster == cluster) {
             self.telling.add(key.clone());
-            // A token that was of use is taken away.
-            self.installing.add(key);
+            // A token that was of use is taken away. And where the agent is, the cluster is, too.
+            self.installing.hurry(key);
         }
     }
 }

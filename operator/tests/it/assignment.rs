@@ -121,6 +121,12 @@ async fn what_cannot_be_is_told_and_heals() {
     yard.hub.event("team", "default", "web", "TypeNotSynced").await;
     yard.accept("east", &[("", "configmaps")]).await;
     yard.hub.eventually(&format!("{path}/web"), is_assigned).await;
+    // A namespace in which there is nothing is told, too.
+    let namespaces = "/clusters/team/api/v1/namespaces";
+    yard.hub.post(namespaces, &json!({"metadata": {"name": "empty"}})).await;
+    yard.hub.patch(&format!("{namespaces}/empty"), &label("infra.esat")).await;
+    let told = yard.hub.event("team", "default", "empty", "TargetNotFound").await;
+    assert_eq!(told["involvedObject"]["kind"], "Namespace");
     // A slip of the pen takes nothing back.
     yard.hub.patch(&format!("{path}/web"), &label("infra.esat")).await;
     let is_slip = |event: &Value| {
@@ -136,6 +142,75 @@ async fn what_cannot_be_is_told_and_heals() {
     let web = format!("{path}/web");
     yard.hub.eventually(&web, |found| state(found).is_empty() && !is_held(found)).await;
     yard.hub.event("team", "default", "web", "Released").await;
+    yard.shutdown().await;
+}
+
+/// Who assigns an object that nobody takes is told at the object, whoever syncs its type: nobody does,
+/// a type of one's own that comes later included. When somebody does, it is assigned.
+#[tokio::test]
+async fn types_that_nobody_syncs_are_told() {
+    let yard = Yard::new().await;
+    yard.target("east", &spec()).await;
+    let path = maps("infra");
+    yard.hub.post(&path, &map("web", Some("east"))).await;
+    yard.hub.post(&path, &map("lost", Some("esat"))).await;
+    yard.hub.post(&path, &map("plain", None)).await;
+    yard.hub.event("infra", "default", "web", "TypeNotSynced").await;
+    yard.hub.event("infra", "default", "lost", "TargetNotFound").await;
+    let definitions = "/clusters/team/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    yard.hub
+        .post(
+            definitions,
+            &json!({
+                "metadata": {"name": "things.example.org"},
+                "spec": {
+                    "group": "example.org", "scope": "Namespaced",
+                    "names": {"plural": "things", "kind": "Thing"},
+                    "versions": [{"name": "v1", "served": true, "storage": true, "schema": {
+                        "openAPIV3Schema": {"type": "object"},
+                    }}],
+                },
+            }),
+        )
+        .await;
+    let things = "/clusters/team/apis/example.org/v1/namespaces/default/things";
+    yard.hub.eventually(things, |list| list["items"].is_array()).await;
+    let thing = json!({
+        "apiVersion": "example.org/v1", "kind": "Thing",
+        "metadata": {"name": "one", "labels": {"workloads.kcp.io/cluster": EAST}},
+    });
+    yard.hub.post(things, &thing).await;
+    yard.hub.event("team", "default", "one", "TypeNotSynced").await;
+    // Neither has marks, nor has what nobody has assigned an Event.
+    for own in [format!("{path}/web"), format!("{path}/lost"), format!("{things}/one")] {
+        let found = yard.hub.get(&own).await;
+        assert_eq!((state(&found), is_held(&found)), ("", false), "{own}");
+    }
+    let events = "/clusters/infra/api/v1/namespaces/default/events";
+    let told = yard.hub.get(events).await;
+    let is_of_plain = |event: &Value| event["involvedObject"]["name"] == "plain";
+    assert!(!told["items"].as_array().unwrap().iter().any(is_of_plain), "{told}");
+    yard.accept("east", &[("", "configmaps"), ("example.org", "things")]).await;
+    yard.hub.eventually(&format!("{path}/web"), is_assigned).await;
+    yard.hub.eventually(&format!("{things}/one"), is_assigned).await;
+    yard.hub.event("team", "default", "one", "Assigned").await;
+    // And back: nobody is asked to remove it, and it is told once more.
+    let count = |list: &Value, reason: &str| {
+        let of =
+            |event: &&Value| event["involvedObject"]["name"] == "web" && event["reason"] == reason;
+        list["items"].as_array().unwrap().iter().filter(of).count()
+    };
+    yard.accept("east", &[]).await;
+    yard.hub.eventually(events, |list| count(list, "TypeNotSynced") == 2).await;
+    assert!(is_assigned(&yard.hub.get(&format!("{path}/web")).await));
+    // An operator that begins knows types that were there before.
+    let yard = yard.restart(|_| ()).await;
+    let thing = json!({
+        "apiVersion": "example.org/v1", "kind": "Thing",
+        "metadata": {"name": "two", "labels": {"workloads.kcp.io/cluster": EAST}},
+    });
+    yard.hub.post(things, &thing).await;
+    yard.hub.event("team", "default", "two", "TypeNotSynced").await;
     yard.shutdown().await;
 }
 

@@ -72,6 +72,46 @@ async fn an_agent_is_installed_and_kept() {
     yard.east
         .eventually(&deployment, |found| !found.is_null() && found["metadata"]["uid"] != before)
         .await;
+    // What somebody changes is put right, though the digest is as it was; but for scaling, which is
+    // on purpose as long as the agent lives.
+    let image = |found: &Value| {
+        found["spec"]["template"]["spec"]["containers"][0]["image"].as_str().map(str::to_owned)
+    };
+    let mut spoilt = yard.east.get(&deployment).await["spec"].clone();
+    spoilt["template"]["spec"]["containers"][0]["image"] = "of-somebody".into();
+    spoilt["replicas"] = 3.into();
+    yard.beat(&uid, "2026-01-01T00:00:10.000000Z").await;
+    yard.east.patch(&deployment, &json!({"spec": spoilt})).await;
+    yard.east.eventually(&deployment, |found| image(found).as_deref() == Some("agent:test")).await;
+    yard.shutdown().await;
+}
+
+/// What is mended is noticed, however often it has failed before: a Secret that changes, a spec, and a
+/// cluster that is back.
+#[tokio::test]
+async fn what_is_mended_is_noticed_soon() {
+    let yard = Yard::new().await;
+    let config = json!({
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+    });
+    let spec = yard.secret("east", &config.to_string()).await;
+    yard.target("east", &spec).await;
+    yard.target("west", &json!({"kubeconfig": config.to_string()})).await;
+    for name in ["east", "west"] {
+        yard.says(name, "Installed", "False", "Unreachable").await;
+    }
+    let data = json!({"kubeconfig": STANDARD.encode(yard.east.kubeconfig())});
+    let secret = "/clusters/infra/api/v1/namespaces/default/secrets/east";
+    yard.hub.patch(secret, &json!({"data": data})).await;
+    let target = format!("/clusters/infra{TARGETS}/west");
+    yard.hub.patch(&target, &json!({"spec": {"kubeconfig": yard.east.kubeconfig()}})).await;
+    for name in ["east", "west"] {
+        yard.says(name, "Installed", "True", "Installed").await;
+    }
+    // A Secret that goes is noticed, too.
+    yard.hub.delete(secret).await;
+    yard.says("east", "Installed", "False", "SecretNotFound").await;
     yard.shutdown().await;
 }
 

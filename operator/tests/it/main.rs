@@ -13,6 +13,7 @@ mod joining;
 mod modes;
 mod pod;
 mod removal;
+mod restored;
 mod several;
 mod statuses;
 mod types;

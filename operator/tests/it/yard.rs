@@ -35,6 +35,12 @@ pub(crate) struct Yard {
     operator: Operator,
 }
 
+/// Everything while no operator runs.
+pub(crate) struct Quiet {
+    pub(crate) hub: Side,
+    pub(crate) east: Side,
+}
+
 // === impl Side ===
 
 impl Side {
@@ -262,6 +268,17 @@ impl Yard {
         let mut options = options(&hub);
         change(&mut options);
         let operator = Operator::start(options).await.unwrap();
+        Self { hub, east, operator }
+    }
+
+    /// The operator ends, something happens that it doesn't see, and another one begins.
+    pub(crate) async fn restart_after(self, unseen: impl AsyncFnOnce(&Quiet)) -> Self {
+        let Self { hub, east, operator } = self;
+        operator.shutdown(Duration::from_secs(20)).await;
+        let quiet = Quiet { hub, east };
+        unseen(&quiet).await;
+        let Quiet { hub, east } = quiet;
+        let operator = Operator::start(options(&hub)).await.unwrap();
         Self { hub, east, operator }
     }
 

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use super::answers::{Ask, Flight, Subject};
 use super::entry::{Adopt, Copy, Entry, Id, Note, Remake, Work};
+use super::merging::Manner;
 use super::{Engine, millis, side};
 use crate::brake::Turn;
+use crate::lists::MOST;
 use crate::{Action, ActionId, Kind, Now, Request, Side, names};
 
 /// A minute, in milliseconds.
@@ -172,6 +174,11 @@ impl Engine {
             self.held(id, Work::Up, now, wake)?;
             return if up_open { Some((Ask::Claim, self.claim(id)?)) } else { None };
         }
+        if up.lists.as_ref().is_some_and(|lists| lists.count() > MOST) {
+            let message = format!("more than {MOST} items are to be merged into its lists");
+            self.set_problem(id, Work::Down, "ApplyTooLarge", message, now);
+            return None;
+        }
         if !self.is_listed(entry, Side::Downstream) || !down_open {
             return None;
         }
@@ -208,7 +215,7 @@ impl Engine {
         if !entry.place.namespace.is_empty() && !self.space_is_ready(id, now, wake) {
             return None;
         }
-        self.apply_step(id, None, false, up_open, true)
+        self.apply_step(id, None, Manner::Plain, up_open, true)
     }
 
     fn adoption_step(&mut self, id: Id, up_open: bool) -> Option<Step> {
@@ -217,9 +224,12 @@ impl Engine {
         match foreign.adopt {
             // The pause is over: it may be gone.
             Adopt::No => Some((Ask::GetDownstream, self.get_downstream(id)?)),
-            Adopt::Take { force } => self.apply_step(id, Some(&uid), force, up_open, true),
+            Adopt::Take { force } => {
+                self.apply_step(id, Some(&uid), Manner::of_adoption(force), up_open, true)
+            }
             Adopt::IfSame => {
-                let (ask, mut request) = self.apply_step(id, Some(&uid), false, up_open, true)?;
+                let manner = Manner::Plain;
+                let (ask, mut request) = self.apply_step(id, Some(&uid), manner, up_open, true)?;
                 if !matches!(ask, Ask::Apply { .. }) {
                     return Some((ask, request));
                 }
@@ -263,8 +273,11 @@ impl Engine {
         }
         let is_other = down.of != uid;
         let changed = down.digest != Some(digest);
-        let drifted = !changed && down.good.is_some_and(|good| good != down.view);
-        if !is_other && !changed && down.good == Some(down.view) {
+        let lists = self.wrong_lists(id);
+        let others_merged = !lists.is_empty() && down.merged.is_some();
+        let others_set = down.good.is_some_and(|good| good != down.view);
+        let drifted = !changed && (others_set || others_merged);
+        if !is_other && !changed && down.good == Some(down.view) && lists.is_empty() {
             self.clear_problem(id, Work::Down);
             return self.status_down_step(id, now, wake);
         }
@@ -275,7 +288,7 @@ impl Engine {
         if drifted {
             self.may_repair(id, Work::Down, now, wake)?;
         }
-        let step = self.apply_step(id, Some(&copy), true, up_open, false)?;
+        let step = self.apply_step(id, Some(&copy), Manner::Forced, up_open, false)?;
         if drifted
             && matches!(step.0, Ask::Apply { .. })
             && let Some(entry) = self.index.get_mut(id)
@@ -287,6 +300,7 @@ impl Engine {
                         "" => field.path.clone(),
                         manager => format!("{} by {manager}", field.path),
                     })
+                    .chain(lists)
                     .collect();
                 let what = "fields of the copy that are the hub's were changed, and are put back";
                 let message = format!("{what}: {}", changes.join(", "));
@@ -331,7 +345,7 @@ impl Engine {
             return Some((Ask::GetDownstream, self.get_downstream(id)?));
         }
         if let Adopt::Take { force } = adopt {
-            return self.apply_step(id, Some(uid), force, true, true);
+            return self.apply_step(id, Some(uid), Manner::of_adoption(force), true, true);
         }
         let what = "it is the copy of an earlier object of this name";
         let name = self.index.get(id)?.place.name.clone();
@@ -345,7 +359,7 @@ impl Engine {
         &mut self,
         id: Id,
         uid: Option<&str>,
-        force: bool,
+        manner: Manner,
         up_open: bool,
         first: bool,
     ) -> Option<Step> {
@@ -359,8 +373,9 @@ impl Engine {
         {
             return Some((Ask::Check, self.get_downstream(id)?));
         }
-        let request = self.apply(id, uid, force)?;
+        let request = self.apply(id, uid, manner)?;
         if let Some(entry) = self.index.get_mut(id) {
+            entry.merging = manner != Manner::Gentle;
             // It counts once: whatever comes of it, what is there then is another version.
             entry.checked = None;
         }
@@ -422,7 +437,7 @@ impl Engine {
         if removal.sent.is_some() || !open[1] {
             return None;
         }
-        Some((Ask::Delete, self.delete(id, &uid)?))
+        self.farewell_step(id, &uid, false)
     }
 
     /// Pauses a kind of work of an entry, longer each time.

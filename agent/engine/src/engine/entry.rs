@@ -9,6 +9,7 @@ use negotiation::Difference;
 use crate::digest::Digest;
 use crate::drift::Drift;
 use crate::fields::OfStatus;
+use crate::lists::{Held, Wanted};
 
 /// Names an entry.
 pub(super) type Id = u32;
@@ -52,6 +53,8 @@ pub(super) struct Entry {
     pub(super) in_flight: bool,
     /// What is under way is an apply: its answer says what the copy is to be like.
     pub(super) applying: bool,
+    /// The last apply merged lists.
+    pub(super) merging: bool,
     /// Where it stands in the queue.
     pub(super) queued: Queued,
     /// Pauses after failures, by [`Work`].
@@ -109,6 +112,8 @@ pub(super) struct Up {
     pub(super) digest: Digest,
     /// What is to be there, if it is small enough to be kept.
     pub(super) body: Option<Box<[u8]>>,
+    /// What is to be merged into lists; it is not in the body.
+    pub(super) lists: Option<Wanted>,
     pub(super) status: Option<Box<[u8]>>,
     pub(super) replicas: Option<i64>,
     /// The kind and name of what it scales.
@@ -180,6 +185,10 @@ pub(super) struct Down {
     pub(super) status_ours: Option<Box<OfStatus>>,
     /// Its replicas, if somebody else has set them.
     pub(super) replicas: Option<i64>,
+    /// What is in lists that are merged. Nothing else here knows them.
+    pub(super) lists: Option<Held>,
+    /// Of what was in them after our last apply: it stays so, even if it isn't what was applied.
+    pub(super) merged: Option<Digest>,
     /// The whole copy, while it waits to be compared with what is to be there.
     pub(super) live: Option<Box<[u8]>>,
 }
@@ -306,6 +315,7 @@ impl Entry {
             seen: [0; 2],
             in_flight: false,
             applying: false,
+            merging: false,
             queued: Queued::No,
             holds: [Hold::default(); 4],
             verify: false,

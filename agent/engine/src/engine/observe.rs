@@ -11,6 +11,7 @@ use super::{Engine, millis};
 use crate::definitions;
 use crate::drift::drift;
 use crate::fields::{self, REPLICAS};
+use crate::lists::{Held, apart};
 use crate::locator::Locator;
 use crate::{Now, names};
 
@@ -157,6 +158,10 @@ impl Engine {
     /// it is the answer to an apply of ours: what is ours in it is as it is to be.
     pub(super) fn see_copy(&mut self, kind: TypeId, object: &Value, applied: bool) -> bool {
         let Some(place) = Self::place_of(kind, object) else { return false };
+        let rule = self.kind(kind).map(|kind| kind.rule.clone()).unwrap_or_default();
+        let whole = object;
+        let rest = (!rule.merge.is_empty()).then(|| apart(&rule.merge, whole));
+        let object = rest.as_ref().unwrap_or(whole);
         let locator = Locator::of(object).filter(|locator| self.is_ours(locator, &place));
         let id = match (self.index.by_place(&place), &locator) {
             (Some(id), _) => id,
@@ -187,9 +192,14 @@ impl Engine {
             return true;
         }
         if known.is_some_and(|known| revision < known.revision) {
+            let merged = entry.merging.then(|| {
+                let held = Held::of(&rule.merge, whole, locator, None);
+                Held::digest(held.as_ref())
+            });
             if applied && let Some(down) = entry.ours_mut() {
                 // The watch was faster; what it has shown is compared with this.
                 down.good = Some(fields::view(object, without));
+                down.merged = merged.or(down.merged);
                 down.live = None;
             }
             let streams = self.kind(kind).map(|kind| kind.streams[DOWNSTREAM]);
@@ -202,8 +212,11 @@ impl Engine {
         }
         let mut down = Self::read_copy(object, locator, known, without, goes_down);
         down.established = defines && definitions::is_established(object);
+        let before = known.and_then(|known| known.lists.as_ref());
+        down.lists = Held::of(&rule.merge, whole, locator, before);
         if applied {
             down.good = Some(down.view);
+            down.merged = entry.merging.then(|| Held::digest(down.lists.as_ref())).or(down.merged);
         } else if down.good.is_none() && !entry.applying {
             down.live = Some(bytes(object));
         }

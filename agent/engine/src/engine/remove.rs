@@ -115,14 +115,28 @@ impl Engine {
         if !down_open {
             return None;
         }
-        let kind = self.kind(entry.key.kind)?;
-        if up.flags.orphan || kind.rule.stays {
-            return Some((Ask::Orphan, self.orphan(id, &copy)?));
+        let orphan = up.flags.orphan;
+        self.farewell_step(id, &copy, orphan)
+    }
+
+    /// What takes a copy away; one that stays, or is shared with others, loses what is ours.
+    pub(super) fn farewell_step(&self, id: Id, copy: &str, orphan: bool) -> Option<Step> {
+        let entry = self.index.get(id)?;
+        let rule = &self.kind(entry.key.kind)?.rule;
+        if orphan || rule.stays {
+            return Some((Ask::Orphan, self.orphan(id, copy)?));
         }
-        if kind.rule.is_shared(&entry.place.name) {
-            return Some((Ask::GiveUp, self.give_up(id, &copy)?));
+        if rule.is_shared(&entry.place.name) {
+            return Some((Ask::GiveUp, self.give_up(id, copy)?));
         }
-        Some((Ask::Delete, self.delete(id, &copy)?))
+        Some((Ask::Delete, self.delete(id, copy)?))
+    }
+
+    /// Whether a copy may be deleted at all.
+    pub(super) fn is_deletable(&self, id: Id) -> bool {
+        let Some(entry) = self.index.get(id) else { return false };
+        let rule = self.kind(entry.key.kind).map(|kind| &kind.rule);
+        rule.is_some_and(|rule| !rule.stays && !rule.is_shared(&entry.place.name))
     }
 
     /// A delete is on its way: looks after it now and then, and says what holds it up.

@@ -5,7 +5,9 @@ use serde_json::{Map, Value, json};
 
 use super::Engine;
 use super::entry::{Entry, Id, Key, Place, State, TypeId};
+use super::merging::Manner;
 use crate::fields::REPLICAS;
+use crate::lists::Merged;
 use crate::locator::Locator;
 use crate::{GroupResource, Method, Request, Side, SyncedType, names};
 
@@ -92,11 +94,13 @@ impl Engine {
     }
 
     /// An apply of what is to be there; to the object with `uid`, or of a new one.
-    pub(super) fn apply(&self, id: Id, uid: Option<&str>, force: bool) -> Option<Request> {
+    pub(super) fn apply(&self, id: Id, uid: Option<&str>, manner: Manner) -> Option<Request> {
         let (entry, synced) = self.parts(id)?;
         let up = entry.up.as_ref()?;
         let mut object: Value = serde_json::from_slice(up.body.as_ref()?).ok()?;
         add_label(&mut object, &self.target.identity.target);
+        let there = uid.map(|_| self.there(id)).unwrap_or_default();
+        let merged = self.merged(id, &there, manner);
         let locator = Locator {
             hub: self.target.identity.hub.to_string(),
             cluster: entry.key.cluster.to_string(),
@@ -107,6 +111,7 @@ impl Engine {
             generation: up.generation,
             resource_version: up.revision.to_string(),
             digest: up.digest.to_string(),
+            added: merged.as_ref().map(|merged| merged.added.clone()),
         };
         let metadata = object.get_mut("metadata")?.as_object_mut()?;
         metadata.insert("name".to_owned(), (&*entry.place.name).into());
@@ -118,6 +123,9 @@ impl Engine {
         match uid {
             Some(uid) => {
                 metadata.insert("uid".to_owned(), uid.into());
+                if merged.is_some() && !there.version.is_empty() {
+                    metadata.insert("resourceVersion".to_owned(), there.version.into());
+                }
                 if let Some(checked) = &entry.checked {
                     // What was compared, and nothing that has come since.
                     let version = (&*checked.resource_version).into();
@@ -128,6 +136,10 @@ impl Engine {
             // added to an object that somebody else has made in between.
             None => drop(metadata.insert("resourceVersion".to_owned(), NEVER.into())),
         }
+        if let Some(merged) = merged {
+            let rule = &self.kind(entry.key.kind)?.rule;
+            merged.put(&rule.merge, &mut object);
+        }
         let others_scale = entry.ours().is_some_and(|down| down.replicas.is_some());
         if others_scale && self.yielded(id).is_some() {
             // Left out it stays as it is: it is somebody else's.
@@ -137,7 +149,7 @@ impl Engine {
             }
         }
         let request = Self::at_place(&entry.place, synced, Method::Patch);
-        Some(applied(request, SYNCER, force, &object))
+        Some(applied(request, SYNCER, manner == Manner::Forced, &object))
     }
 
     /// An apply of what of the copy's status is the hub's.
@@ -162,10 +174,15 @@ impl Engine {
         json!({"apiVersion": synced.api_version(), "kind": &*synced.kind, "metadata": metadata})
     }
 
-    /// An apply of nothing: what only we own goes.
+    /// An apply of nothing: what only we own goes. Of merged lists what isn't ours stays.
     pub(super) fn give_up(&self, id: Id, uid: &str) -> Option<Request> {
         let (entry, synced) = self.parts(id)?;
-        let object = Self::bare(entry, synced, uid);
+        let mut object = Self::bare(entry, synced, uid);
+        let (rule, there) = (&self.kind(entry.key.kind)?.rule, self.there(id));
+        let rest = Merged::of(&rule.merge, None, there.lists.as_ref());
+        if rest.put(&rule.merge, &mut object) && !there.version.is_empty() {
+            object["metadata"]["resourceVersion"] = there.version.into();
+        }
         let request = Self::at_place(&entry.place, synced, Method::Patch);
         Some(applied(request, SYNCER, true, &object))
     }

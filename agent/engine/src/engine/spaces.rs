@@ -263,6 +263,7 @@ impl Engine {
             generation: 0,
             resource_version: String::new(),
             digest: String::new(),
+            added: None,
         };
         let object = json!({
             "apiVersion": "v1", "kind": "Namespace",

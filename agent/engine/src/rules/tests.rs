@@ -420,3 +420,15 @@ fn shared_names() {
     assert!(!rule("serviceaccounts").1.is_shared("builder"));
     assert!(!rule("secrets").1.is_shared("default"));
 }
+
+/// Lists that are sets, and one value to server-side apply. `secrets` of ServiceAccounts are told apart
+/// by their names there, and need nothing.
+#[test]
+fn merged_lists() {
+    let merged = |resource: &str| -> Vec<String> {
+        rule(resource).1.merge.iter().map(|way| way.pointer().to_owned()).collect()
+    };
+    assert_eq!(merged("serviceaccounts"), ["/imagePullSecrets"]);
+    assert_eq!(merged("pods"), ["/spec/tolerations"]);
+    assert_eq!(merged("deployments.apps"), [""; 0]);
+}

@@ -7,6 +7,7 @@ mod any;
 mod definitions;
 mod deletes;
 mod failures;
+mod lists;
 mod model;
 mod objects;
 mod places;

@@ -1,6 +1,7 @@
 //! Claims and accounts: what controllers of the cluster add to an object stays in it.
 
 use anyhow::{Result, ensure};
+use kind_tests::eventually;
 use serde_json::{Value, json};
 
 use super::row::{Row, is};
@@ -96,6 +97,72 @@ pub(super) fn account_secrets_are_merged(row: &Row<'_>) -> Result<()> {
     let object = row.object(what)?;
     ensure!(!object.to_string().contains("robot-token-x"), "{object}");
     row.is_well("ServiceAccount", "robot")
+}
+
+/// Pull secrets are one value to server-side apply. Those that the cluster has given an account stay
+/// beside the hub's, also in the account that each namespace has by itself, and when they come while
+/// ours change.
+pub(super) fn account_pull_secrets_are_merged(row: &Row<'_>) -> Result<()> {
+    let account = |name: &str, note: &str, pulls: &[&str]| {
+        let pulls: Vec<Value> = pulls.iter().map(|name| json!({"name": name})).collect();
+        json!({
+            "apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": {"name": name, "annotations": {"note": note}}, "imagePullSecrets": pulls,
+        })
+    };
+    let local = |name: &str, pulls: &[&str]| {
+        let pulls: Vec<Value> = pulls.iter().map(|name| json!({"name": name})).collect();
+        let patch = json!({"imagePullSecrets": pulls}).to_string();
+        let what = format!("serviceaccount/{name}");
+        row.down.ok(&["patch", &what, "--type=merge", "--patch", &patch])
+    };
+    let pulls = |copy: &Value| -> Vec<String> {
+        let all = copy["imagePullSecrets"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let mut names: Vec<_> =
+            all.iter().filter_map(|one| Some(one["name"].as_str()?.to_owned())).collect();
+        names.sort_unstable();
+        names
+    };
+    let has = |what: &str, expect: &[&str]| {
+        row.copied(what, |copy| {
+            let found = pulls(copy);
+            ensure!(found == expect, "{found:?} instead of {expect:?}: {copy}");
+            Ok(())
+        })
+    };
+    // The namespace has to be there before its own account is.
+    row.apply(account("robot", "one", &["ours"]))?;
+    has("serviceaccount/robot", &["ours"])?;
+    eventually("the namespace's own account", || row.down.ok(&["get", "serviceaccount/default"]))?;
+    for name in ["default", "robot"] {
+        let what = &format!("serviceaccount/{name}");
+        let there: &[&str] =
+            if name == "default" { &["of-the-cluster"] } else { &["ours", "of-the-cluster"] };
+        local(name, there)?;
+        row.apply(account(name, "two", &["ours"]))?;
+        has(what, &["of-the-cluster", "ours"])?;
+        row.apply(account(name, "three", &["second"]))?;
+        has(what, &["of-the-cluster", "second"])?;
+        // Ours is taken out there, and others come.
+        local(name, &["of-the-cluster", "another"])?;
+        has(what, &["another", "of-the-cluster", "second"])?;
+        row.settle(&format!("after-pull-secrets-of-{name}"))?;
+        let version = |copy: &Value| copy["metadata"]["resourceVersion"].clone();
+        let before = version(&row.copy(what)?);
+        row.settle(&format!("and-nothing-more-of-{name}"))?;
+        ensure!(version(&row.copy(what)?) == before, "{name} was written while nothing changed");
+        row.apply(account(name, "four", &[]))?;
+        has(what, &["another", "of-the-cluster"])?;
+        row.apply(account(name, "five", &["another", "last"]))?;
+        has(what, &["another", "last", "of-the-cluster"])?;
+        row.is_well("ServiceAccount", name)?;
+    }
+    // The namespace's own account stays when the hub's goes, with what is the cluster's.
+    let uid = row.copy("serviceaccount/default")?["metadata"]["uid"].clone();
+    row.up.ok(&["label", "serviceaccount/default", "workloads.kcp.io/cluster-"])?;
+    has("serviceaccount/default", &["another", "of-the-cluster"])?;
+    ensure!(row.copy("serviceaccount/default")?["metadata"]["uid"] == uid);
+    Ok(())
 }
 
 fn secrets(row: &Row<'_>) -> Result<Vec<String>> {

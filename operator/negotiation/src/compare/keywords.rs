@@ -47,21 +47,41 @@ impl Comparison<'_> {
             }
         }
         for condition in new.conditions.difference(&existing.conditions) {
-            let own = { existing.conditions.iter() }
-                .filter(|other| other.keyword == condition.keyword)
-                .map(|other| &*other.value);
-            let own = own.collect::<Vec<_>>().join(", ");
-            if condition.keyword == "multipleOf" && divides(&condition.value, &own) {
+            let own = || existing.conditions_of(&condition.keyword).map(|other| &*other.value);
+            if condition.keyword == "multipleOf" && own().any(|own| divides(&condition.value, own))
+            {
                 continue;
             }
+            if !self.report.has_room(true) {
+                break;
+            }
             let why = format!("not every value fulfils {}", condition.keyword);
+            let own = own().collect::<Vec<_>>().join(", ");
             self.tell(true, &condition.keyword, why, [own, condition.value.clone()]);
         }
         for rule in new.rules.keys().filter(|rule| !existing.rules.contains_key(rule)) {
+            if !self.report.has_room(true) {
+                break;
+            }
             let why = "not every value obeys the rule".to_owned();
             let says = [String::new(), rule.rule.clone()];
             self.tell(true, "x-kubernetes-validations", why, says);
         }
+    }
+
+    /// Rules in CEL say another thing of numbers with a fraction than of whole ones, and of sets than of
+    /// lists.
+    pub(super) fn judged(&mut self, existing: &Node, new: &Node) {
+        let says = if existing.kind != new.kind {
+            ("type", [existing.kind.name(), new.kind.name()].map(str::to_owned))
+        } else if existing.list != new.list {
+            ("x-kubernetes-list-type", [list_name(existing), list_name(new)])
+        } else {
+            return;
+        };
+        let (what, says) = says;
+        let why = "the same rules in CEL mean another thing of it".to_owned();
+        self.tell(true, what, why, says);
     }
 
     fn limits(&mut self, existing: &Node, new: &Node) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Made, Merger};
+use super::{Made, Merger, is_of_word};
 use crate::compare::keywords::list_name;
 use crate::node::{Additional, List, Node};
 use crate::view::View;
@@ -51,6 +51,10 @@ impl Merger<'_> {
     fn field(&mut self, made: &mut Node, name: &str, views: &[View<'_>]) -> bool {
         let known: Option<Vec<View<'_>>> = views.iter().map(|view| view.field(name)).collect();
         let Some(known) = known else {
+            self.steps += views.len() as u64;
+            if self.is_spent() {
+                return false;
+            }
             let says = |view: &View<'_>| match view.field(name) {
                 Some(_) => "known".to_owned(),
                 None => String::new(),
@@ -126,9 +130,8 @@ impl Merger<'_> {
     /// Whether what judges the objects around may speak of a field. A name that isn't one in CEL is
     /// written in another way there.
     fn is_mentioned(&self, name: &str) -> bool {
-        let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let plain = !name.is_empty() && name.chars().all(word) && !name.contains("__");
-        self.judges.iter().any(|text| !plain || text.split(|c| !word(c)).any(|part| part == name))
+        let plain = !name.is_empty() && name.chars().all(is_of_word) && !name.contains("__");
+        self.judges.iter().any(|words| !plain || words.contains(name))
     }
 
     pub(super) fn lists(&mut self, made: &mut Node, views: &[View<'_>], nodes: &[&Node]) -> bool {
@@ -147,6 +150,11 @@ impl Merger<'_> {
             };
         }
         if nodes.iter().any(|node| node.list != list) {
+            if self.rules > 0 {
+                let why = "items are told apart in different ways, and rules in CEL are about them";
+                self.clash::<()>("x-kubernetes-list-type", why, views, says);
+                return false;
+            }
             let why = "items are told apart, as some do".to_owned();
             self.note("x-kubernetes-list-type", why, views, says);
         }

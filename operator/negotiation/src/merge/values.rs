@@ -127,8 +127,7 @@ impl Merger<'_> {
         }
         let several = seen.iter().find(|(keyword, n)| **n > 1 && !REPEATABLE.contains(*keyword));
         let says = |view: &View<'_>, keyword: &str| {
-            let own = view.node().map(|node| &node.conditions).into_iter().flatten();
-            let own = own.filter(|condition| condition.keyword == keyword);
+            let own = view.node().into_iter().flat_map(|node| node.conditions_of(keyword));
             own.map(|condition| &*condition.value).collect::<Vec<_>>().join(", ")
         };
         if let Some((keyword, _)) = several {

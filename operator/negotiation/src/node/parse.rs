@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::{Additional, Condition, Limits, List, MAX_DEPTH, MAX_NODES, Node, Rule, Unreadable};
-use super::{META, canonical};
+use super::{Additional, Condition, Limits, List, META, Node, Rule, Unreadable, canonical};
+use super::{MAX_DEPTH, MAX_NODES, MAX_WORDS};
 use crate::kind::Kind;
 
 /// Keywords that say nothing of what is valid.
@@ -18,12 +18,22 @@ const MAP_TYPE: &str = "x-kubernetes-map-type";
 const ALONE: [&str; 6] = ["anyOf", "format", "multipleOf", "not", "oneOf", "pattern"];
 
 struct Reader {
+    /// How many parts there may still be.
     left: usize,
+    /// How many words there may still be in them.
+    words: usize,
     path: String,
 }
 
+/// What lies below a part of a schema.
+struct Below {
+    properties: BTreeMap<String, Node>,
+    items: Option<Box<Node>>,
+    additional: Additional,
+}
+
 pub(super) fn read(schema: &Value) -> Result<Node, Unreadable> {
-    let mut reader = Reader { left: MAX_NODES, path: String::new() };
+    let mut reader = Reader { left: MAX_NODES, words: MAX_WORDS, path: String::new() };
     let mut node = reader.node(schema, 0)?;
     node.root = true;
     Ok(node)
@@ -41,11 +51,8 @@ impl Reader {
         if depth > MAX_DEPTH {
             return self.fail("the schema nests too deep");
         }
-        let Some(left) = self.left.checked_sub(1) else {
-            return self.fail("the schema has too many parts");
-        };
-        self.left = left;
         let Value::Object(schema) = schema else { return self.fail("it is no schema") };
+        self.count(schema)?;
         // What lies below is read from the original: only this level is copied.
         let below = |key: &str| matches!(key, "properties" | "items" | "additionalProperties");
         let mut keywords: Map<String, Value> = { schema.iter() }
@@ -69,36 +76,17 @@ impl Reader {
         if int_or_string {
             drop_types(&mut keywords);
         }
-        let mut properties = BTreeMap::new();
-        if let Some(Value::Object(fields)) = schema.get("properties") {
-            for (name, part) in fields {
-                properties.insert(
-                    name.clone(),
-                    self.inside(&format!(".{name}"), |at| at.node(part, depth + 1))?,
-                );
-            }
-        }
-        let items = match schema.get("items") {
-            None | Some(Value::Null) => None,
-            Some(part) => Some(Box::new(self.inside("[*]", |at| at.node(part, depth + 1))?)),
-        };
-        let additional = match schema.get("additionalProperties") {
-            Some(Value::Bool(true)) => Additional::Bare,
-            Some(part @ Value::Object(_)) => {
-                Additional::Of(Box::new(self.inside("[*]", |at| at.node(part, depth + 1))?))
-            }
-            _ => Additional::None,
-        };
-        let mut items = items;
-        if preserve {
-            hand_on(items.as_deref_mut());
-        }
+        let Below { mut properties, items, additional } = self.below(schema, depth, preserve)?;
         let preserve = preserve && kind != Kind::ARRAY && !kind.is_scalar();
         let spelled = spelled(&keywords);
         let list = list(&mut keywords);
         let atomic = text(&mut keywords, MAP_TYPE).as_deref() == Some("atomic");
+        let resource = depth == 0 || embedded;
+        if let Some(metadata) = properties.get_mut("metadata").filter(|_| resource) {
+            metadata.metadata = true;
+        }
         let mut required: BTreeSet<String> = texts(keywords.remove("required")).collect();
-        if depth == 0 || embedded {
+        if resource {
             // Every resource has them.
             required.retain(|name| !META.contains(&name.as_str()));
         }
@@ -126,6 +114,7 @@ impl Reader {
             preserve,
             embedded,
             root: false,
+            metadata: false,
             properties,
             additional,
             items,
@@ -139,6 +128,53 @@ impl Reader {
             default,
             about,
         })
+    }
+
+    /// What lies below a part; `preserve` says that it keeps unknown fields.
+    fn below(
+        &mut self,
+        schema: &Map<String, Value>,
+        depth: usize,
+        preserve: bool,
+    ) -> Result<Below, Unreadable> {
+        let mut properties = BTreeMap::new();
+        if let Some(Value::Object(fields)) = schema.get("properties") {
+            for (name, part) in fields {
+                properties.insert(
+                    name.clone(),
+                    self.inside(&format!(".{name}"), |at| at.node(part, depth + 1))?,
+                );
+            }
+        }
+        let mut items = match schema.get("items") {
+            None | Some(Value::Null) => None,
+            Some(part) => Some(Box::new(self.inside("[*]", |at| at.node(part, depth + 1))?)),
+        };
+        let additional = match schema.get("additionalProperties") {
+            Some(Value::Bool(true)) => Additional::Bare,
+            Some(part @ Value::Object(_)) => {
+                Additional::Of(Box::new(self.inside("[*]", |at| at.node(part, depth + 1))?))
+            }
+            _ => Additional::None,
+        };
+        if preserve {
+            hand_on(items.as_deref_mut());
+        }
+        Ok(Below { properties, items, additional })
+    }
+
+    /// Takes a part, and what it says, from what there may be.
+    fn count(&mut self, schema: &Map<String, Value>) -> Result<(), Unreadable> {
+        let items = schema.values().map(|value| match value {
+            Value::Array(items) => items.len() + 1,
+            _ => 1,
+        });
+        let left = self.left.checked_sub(1).zip(self.words.checked_sub(items.sum()));
+        let Some((left, words)) = left else {
+            return self.fail("the schema has too many parts");
+        };
+        (self.left, self.words) = (left, words);
+        Ok(())
     }
 
     fn inside<T>(&mut self, step: &str, run: impl FnOnce(&mut Self) -> T) -> T {

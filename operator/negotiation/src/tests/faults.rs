@@ -56,6 +56,74 @@ fn what_was_never_compared() {
     assert_eq!(told(&list, false), [".spec: default"]);
 }
 
+/// What is free of all else is not free if other fields have a schema.
+#[test]
+fn fields_that_are_kept_and_judged() {
+    let free = json!({"x-kubernetes-preserve-unknown-fields": true, "nullable": true});
+    let texts = with(&free, &json!({"additionalProperties": {"type": "string"}}));
+    let whole = object(&json!({"a": free}));
+    check(&whole, &object(&json!({"a": texts})), &[".spec.a[*]: type"]);
+    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let kept = json!({"x-kubernetes-preserve-unknown-fields": true});
+    check(&open, &with(&object(&json!({"a": texts})), &kept), &[".spec.a: type"]);
+    check(&open, &with(&object(&json!({"a": free})), &kept), &[]);
+}
+
+/// Of metadata a schema may say something of the names, which are any texts where it doesn't.
+#[test]
+fn names_of_objects() {
+    let with_metadata = |metadata: &Value| {
+        let mut made = thing(&json!({"type": "object"}));
+        if !metadata.is_null() {
+            made.schema["properties"]["metadata"] = metadata.clone();
+        }
+        made
+    };
+    let plain = json!({"type": "object"});
+    let named =
+        json!({"type": "object", "properties": {"name": {"type": "string", "maxLength": 8}}});
+    let text = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+    let told_of = |existing: &Value, new: &Value| {
+        let (existing, new) = (with_metadata(existing), with_metadata(new));
+        told(&differences(&existing, &new, ["hub", "east"]), true)
+    };
+    let limit = [".metadata.name: maxLength"];
+    for free in [&Value::Null, &plain, &text] {
+        assert_eq!(told_of(free, &named), limit, "{free}");
+        assert_eq!(told_of(&named, free), [""; 0], "{free}");
+        assert_eq!(told_of(free, &text), [""; 0], "{free}");
+        let (free, named) = (with_metadata(free), with_metadata(&named));
+        let made = agree(&[("a", "1", &free), ("b", "2", &named)]);
+        let schema = made.merged.unwrap().schema;
+        let length = schema.pointer("/properties/metadata/properties/name/maxLength");
+        assert_eq!(length, Some(&json!(8)), "{schema}");
+    }
+    let mut kind = thing(&json!({"type": "object"}));
+    kind.schema["properties"]["kind"] = json!({"type": "string", "enum": ["Thing"]});
+    let list = differences(&with_metadata(&plain), &kind, ["hub", "east"]);
+    assert_eq!(told(&list, true), [".kind: enum"]);
+}
+
+/// The same rule says another thing of a number with a fraction than of a whole one.
+#[test]
+fn rules_about_other_numbers() {
+    let rule = json!({"x-kubernetes-validations": [{"rule": "self.a / 2 == 1"}]});
+    let of = |kind: &str| with(&object(&json!({"a": {"type": kind}})), &rule);
+    check(&of("integer"), &of("number"), &[".spec.a: type"]);
+    check(&of("integer"), &of("integer"), &[]);
+    let loose = |kind: &str| object(&json!({"a": {"type": kind}}));
+    check(&loose("integer"), &loose("number"), &[]);
+    let rule = json!({"x-kubernetes-validations": [{"rule": "self.a == self.b"}]});
+    let list = |kind: &str| {
+        let list =
+            json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": kind});
+        with(&object(&json!({"a": list, "b": list})), &rule)
+    };
+    let both = [".spec.a: x-kubernetes-list-type", ".spec.b: x-kubernetes-list-type"];
+    check(&list("set"), &list("atomic"), &both);
+    assert_eq!(merged(&[list("set"), list("atomic")]), Err(both.map(str::to_owned).to_vec()));
+}
+
 #[test]
 fn enumerations() {
     let text = json!({"type": "string"});

@@ -58,7 +58,12 @@ pub(super) fn merge(types: &[&Type], targets: &[Vec<String>], report: &mut Repor
         names.into_iter().cloned().collect()
     };
     let mut fields = sorted(&first.selectable_fields);
-    types.iter().for_each(|ty| fields.retain(|field| ty.selectable_fields.contains(field)));
+    for ty in types {
+        let own = sorted(&ty.selectable_fields);
+        fields.retain(|field| own.contains(field));
+    }
+    let shown: Vec<BTreeSet<_>> =
+        types.iter().map(|ty| ty.columns.iter().map(heading).collect()).collect();
     Some(Type {
         group: first.group.clone(),
         version: first.version.clone(),
@@ -74,7 +79,7 @@ pub(super) fn merge(types: &[&Type], targets: &[Vec<String>], report: &mut Repor
         schema: serde_json::Value::Null,
         subresources: parts(types),
         columns: { first.columns.iter() }
-            .filter(|column| types.iter().all(|ty| ty.columns.iter().any(|c| same(c, column))))
+            .filter(|column| shown.iter().all(|shown| shown.contains(&heading(column))))
             .cloned()
             .collect(),
         selectable_fields: fields.into_iter().cloned().collect(),
@@ -91,9 +96,9 @@ fn parts(types: &[&Type]) -> Option<Subresources> {
     (parts != Subresources::default()).then_some(parts)
 }
 
-/// Whether two columns show the same under the same heading.
-fn same(one: &Column, other: &Column) -> bool {
-    (&one.name, &one.type_, &one.json_path) == (&other.name, &other.type_, &other.json_path)
+/// What a column shows, and under which heading.
+fn heading(column: &Column) -> (&str, &str, &str) {
+    (&column.name, &column.type_, &column.json_path)
 }
 
 fn names(names: &Names) -> String {

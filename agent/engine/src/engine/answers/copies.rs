@@ -91,7 +91,9 @@ impl Engine {
         let before = foreign.live.as_ref().and_then(|live| serde_json::from_slice(live).ok());
         let same = before.is_some_and(|before: Value| unmarked(&before) == unmarked(body));
         let uid = foreign.uid.clone();
-        let foreign = Foreign { uid, adopt: Adopt::No, live: None };
+        // What is in its lists is needed once more.
+        let live = foreign.live.clone().filter(|_| same);
+        let foreign = Foreign { uid, adopt: Adopt::No, live };
         let adopt = if same { Adopt::Take { force: false } } else { Adopt::No };
         self.collide(id, foreign, adopt, "it is not as it would be", now);
     }
@@ -169,6 +171,7 @@ impl Engine {
         self.set_problem(id, Work::Down, reason, why, now);
         self.pause(id, Work::Down, now);
         if reason == "ApplyImmutable"
+            && self.is_deletable(id)
             && let Some(entry) = self.index.get_mut(id)
             && entry.copy_of_this().is_some()
             && entry.up.as_ref().is_some_and(|up| up.flags.recreate)

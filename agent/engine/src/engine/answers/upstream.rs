@@ -7,6 +7,7 @@ use crate::Now;
 use crate::digest::Digest;
 use crate::engine::entry::{Id, Remake, State, TypeId, Up, Work};
 use crate::engine::{Engine, millis};
+use crate::lists::Wanted;
 
 impl Engine {
     pub(super) fn found_upstream(&mut self, id: Id, body: &Value, now: Now) {
@@ -81,6 +82,7 @@ impl Engine {
         let synced = kind.synced.as_ref()?;
         let namespace = |name: &str| crate::names::namespace(&self.target, cluster, name);
         let mut desired = self.rules.desired(&kind.rule, object, &namespace);
+        Wanted::take(&kind.rule.merge, &mut desired);
         desired["apiVersion"] = synced.api_version().into();
         desired["kind"] = (&*synced.kind).into();
         Some(desired.to_string().into_bytes().into_boxed_slice())

@@ -11,6 +11,7 @@ use crate::digest::Hasher;
 use crate::engine::Engine;
 use crate::engine::entry::{Down, Flags, State, TypeId, Up};
 use crate::fields::{self, OfStatus, REPLICAS};
+use crate::lists::Wanted;
 use crate::locator::Locator;
 use crate::names;
 
@@ -26,6 +27,7 @@ impl Engine {
         let synced = kind.synced.as_ref()?;
         let namespace = |name: &str| names::namespace(&self.target, cluster, name);
         let mut desired = self.rules.desired(&kind.rule, object, &namespace);
+        let lists = Wanted::take(&kind.rule.merge, &mut desired);
         // Items of lists may lack them.
         desired["apiVersion"] = synced.api_version().into();
         desired["kind"] = (&*synced.kind).into();
@@ -35,6 +37,7 @@ impl Engine {
         digest.text(&String::from_utf8_lossy(&body));
         digest.text(&generation.to_string());
         digest.text(&self.target.identity.target);
+        lists.iter().for_each(|lists| lists.hash(&mut digest));
         let labels = object.get("metadata").and_then(|metadata| metadata.get("labels"));
         let others =
             labels.and_then(Value::as_object).into_iter().flatten().filter(|(key, value)| {
@@ -79,6 +82,7 @@ impl Engine {
                 .map(Into::into),
             digest: digest.end(),
             body: (body.len() <= self.target.limits.kept_body).then_some(body),
+            lists,
             status: status.map(bytes),
             replicas: object.pointer("/spec/replicas").and_then(Value::as_i64),
             scales: kind.rule.scaled(object).map(|(kind, name)| (kind.into(), name.into())),
@@ -129,6 +133,8 @@ impl Engine {
             status: status.map(bytes),
             status_ours: if status_down { OfStatus::of(object).map(Box::new) } else { None },
             replicas: replicas.filter(|_| fields::others_own(object, &REPLICAS)),
+            lists: None,
+            merged: known.and_then(|known| known.merged),
             live: None,
         }
     }

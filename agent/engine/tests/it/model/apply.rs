@@ -1,5 +1,5 @@
 //! Server-side apply: fields as paths to leaves; lists are whole, but for those of objects that
-//! are called `name`, which are maps by name.
+//! are called `name`, which are maps by name, unless the type says otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,11 +13,18 @@ type Fields = BTreeSet<Path>;
 
 const UNOWNED: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
+/// Lists of objects with names that are whole all the same, as those of ServiceAccounts are.
+const WHOLE: [&str; 1] = ["f:imagePullSecrets"];
+
 fn is_map_by_name(items: &[Value]) -> bool {
     // Versions of definitions are called so, too.
     let is_version = |item: &Value| item.get("served").is_some();
     let named = |item: &Value| item["name"].is_string() && !is_version(item);
     !items.is_empty() && items.iter().all(named)
+}
+
+fn is_whole(path: &Path) -> bool {
+    path.last().is_some_and(|last| WHOLE.contains(&last.as_str()))
 }
 
 /// All leaves of an object that can be owned.
@@ -46,7 +53,7 @@ fn leaves(value: &Value, path: &mut Path, into: &mut Fields) {
                 path.pop();
             }
         }
-        Value::Array(items) if is_map_by_name(items) => {
+        Value::Array(items) if is_map_by_name(items) && !is_whole(path) => {
             for item in items {
                 path.push(format!("k:{}", json!({"name": item["name"]})));
                 leaves(item, path, into);
