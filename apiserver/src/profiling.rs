@@ -6,10 +6,9 @@
 //! - A profile ends early, and is thrown away, when nobody waits for it any more.
 //!
 //! # Assumptions
-//! - Stacks are walked inside a handler of SIGPROF, by libgcc's unwinder. That is sound with the
-//!   glibc and gcc of every system that this is built for (2.35 and 12, or newer), where the tables
-//!   of frames are found without a lock; with older ones, a panic that is sampled at the wrong
-//!   moment may hang its thread.
+//! - Stacks are walked inside a handler of SIGPROF, which neither allocates nor takes a lock, and reads
+//!   the stack only where the kernel says that it may. What has no tables of frames, or wrong ones,
+//!   gives a stack that ends early.
 
 mod form;
 
@@ -115,6 +114,7 @@ fn record(
     }
     let report = sampler.report().build_unresolved().map_err(ProfileError::Sampler)?;
     drop(sampler);
+    let _found = Names;
     // Several stacks of addresses may be one of names.
     let mut stacks = HashMap::<Frames, i64>::new();
     for (frames, count) in report.data {
@@ -127,6 +127,16 @@ fn record(
     };
     let profile = form::profile(&stacks, timing);
     form::compressed(&profile).map_err(ProfileError::Write)
+}
+
+/// The program's debug information, which is kept from the first name that was found in it on: some
+/// tens of megabytes, which go with this.
+struct Names;
+
+impl Drop for Names {
+    fn drop(&mut self) {
+        backtrace::clear_symbol_cache();
+    }
 }
 
 /// Names another place for temporary files where the system's can't be used, as in an image that
