@@ -20,9 +20,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use pprof::{Frames, ProfilerGuard};
-use runtime::Tasks;
 use runtime::logs::LogFilter;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use form::Timing;
@@ -44,7 +43,6 @@ pub(crate) struct Profiler {
     /// Where a folder may be made for samples that do not fit into memory, should the system have
     /// no place for temporary files.
     root: Option<PathBuf>,
-    tasks: Tasks,
     ending: CancellationToken,
 }
 
@@ -63,17 +61,20 @@ pub(crate) enum ProfileError {
     /// The samples can't be written down.
     #[error("a profile cannot be written")]
     Write(#[source] io::Error),
+    /// There is no thread for it.
+    #[error("the profiler has no thread")]
+    Thread(#[source] io::Error),
     /// The work has ended without a word.
     #[error("the profiler has failed")]
-    Lost(#[source] tokio::task::JoinError),
+    Lost(#[source] oneshot::error::RecvError),
 }
 
 // === impl Profiler ===
 
 impl Profiler {
-    /// A profiler whose work is one of `tasks`, and which stops at once when the server ends.
-    pub(crate) fn new(root: Option<PathBuf>, tasks: Tasks, ending: CancellationToken) -> Self {
-        Self { place: Arc::new(Semaphore::new(1)), root, tasks, ending }
+    /// A profiler that stops at once when the server ends.
+    pub(crate) fn new(root: Option<PathBuf>, ending: CancellationToken) -> Self {
+        Self { place: Arc::new(Semaphore::new(1)), root, ending }
     }
 
     /// Samples the process for so long, and returns the profile, compressed as its readers want it.
@@ -85,9 +86,16 @@ impl Profiler {
         let place = self.place.clone().try_acquire_owned().map_err(|_| ProfileError::Busy)?;
         let (waits, gone) = channel::<()>();
         let root = self.root.clone();
-        // It waits, and then reads the program's own debug information: work for a thread of its own.
-        let taken = self.tasks.spawn_blocking(move || record(length, &gone, root, place));
-        let Some(taken) = self.ending.run_until_cancelled(taken).await else {
+        let (tell, told) = oneshot::channel();
+        // A thread of its own, which ends: what the allocator keeps for it serves the next one, while
+        // each of the runtime's threads would keep as much again.
+        let thread = std::thread::Builder::new().name("profiler".to_owned());
+        let work = move || {
+            // Nobody may be waiting: then nobody is told.
+            let _told = tell.send(record(length, &gone, root, place));
+        };
+        drop(thread.spawn(work).map_err(ProfileError::Thread)?);
+        let Some(taken) = self.ending.run_until_cancelled(told).await else {
             return Err(ProfileError::Ending);
         };
         drop(waits);

@@ -267,10 +267,10 @@ impl Builder {
             }
             None => None,
         };
-        let debug = self.profiling.as_ref().map(|options| {
-            let (tasks, ending) = (background.clone(), ending.clone());
-            Debugging::new(options, self.root.clone(), tasks, ending)
-        });
+        let debug = self
+            .profiling
+            .as_ref()
+            .map(|options| Debugging::new(options, self.root.clone(), ending.clone()));
         let app = Arc::new(App {
             audit,
             debug,

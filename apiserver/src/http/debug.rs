@@ -15,7 +15,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, Method, Response, StatusCode};
-use runtime::Tasks;
 use runtime::logs::{FilterError, LogFilter};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
@@ -55,14 +54,13 @@ pub(crate) struct Debugging {
 // === impl Debugging ===
 
 impl Debugging {
-    /// Where `root` is the server's own folder, and `tasks` do its work until it is `ending`.
+    /// For a server with a folder of its own, maybe, until it is `ending`.
     pub(crate) fn new(
         options: &ProfilingOptions,
         root: Option<PathBuf>,
-        tasks: Tasks,
         ending: CancellationToken,
     ) -> Self {
-        Self { profiler: Profiler::new(root, tasks, ending), logs: options.logs.clone() }
+        Self { profiler: Profiler::new(root, ending), logs: options.logs.clone() }
     }
 }
 
@@ -162,9 +160,10 @@ fn refused(error: ProfileError) -> Error {
         // No time to come back is told: clients that obey it would queue up for what is to be rare.
         ProfileError::Busy => Error::generic(Reason::TooManyRequests, error.to_string()),
         ProfileError::Ending => Error::new(Reason::ServiceUnavailable, error.to_string()),
-        ProfileError::Sampler(_) | ProfileError::Write(_) | ProfileError::Lost(_) => {
-            Error::internal(error)
-        }
+        ProfileError::Sampler(_)
+        | ProfileError::Write(_)
+        | ProfileError::Thread(_)
+        | ProfileError::Lost(_) => Error::internal(error),
     }
 }
 

@@ -5,14 +5,14 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use kind_tests::scenario::Need;
-use kind_tests::{Hub, Kubectl, Run, Tool, hub, scenario};
+use kind_tests::{Hub, Kubectl, Run, Tool, cargo, hub, scenario};
 
 use crate::support::{check_contains, json};
 
 #[test]
 fn a_profile_is_read_by_go_s_tool() {
     scenario("a_profile_is_read", &[Need::Tool(Tool::Kubectl)], |run| {
-        let mut options = hub::Options::new(hub::PROGRAM.to_test()?);
+        let mut options = hub::Options::new(hub::PROGRAM.path(cargo::Profile::Dev)?);
         options.arguments.push("--profiling".to_owned());
         let mut hub = Hub::with(run, "hub", options)?;
         let kubectl = Kubectl::new(run, Tool::Kubectl, &hub.kubeconfig())?;

@@ -30,6 +30,10 @@ fn speak() {
     error!("an error");
     warn!("a warning");
     info!("some news");
+    whisper();
+}
+
+fn whisper() {
     debug!("a decision");
     trace!("a detail");
 }
@@ -69,6 +73,18 @@ fn the_filter_changes_while_lines_are_written() {
     });
 }
 
+fn libraries_speak() {
+    info!(target: "h2::codec", "line-1");
+    debug!(target: "h2::codec", "line-2");
+    trace!(target: "hyper", "line-3");
+}
+
+fn others_speak() {
+    warn!(target: "kube_client::client", "line-4");
+    trace!(target: "store::cache", "line-5");
+    debug!(target: "storefront", "line-6");
+}
+
 #[test]
 fn libraries_tell_no_details_whatever_the_filter_says() {
     let paper = Paper::default();
@@ -76,12 +92,8 @@ fn libraries_tell_no_details_whatever_the_filter_says() {
     let (subscriber, filter) = subscriber("trace", false, move || writer.clone()).unwrap();
     tracing::subscriber::with_default(subscriber, || {
         let check = |told: &[&str]| {
-            info!(target: "h2::codec", "line-1");
-            debug!(target: "h2::codec", "line-2");
-            trace!(target: "hyper", "line-3");
-            warn!(target: "kube_client::client", "line-4");
-            trace!(target: "store::cache", "line-5");
-            debug!(target: "storefront", "line-6");
+            libraries_speak();
+            others_speak();
             let text = paper.take();
             let all = ["line-1", "line-2", "line-3", "line-4", "line-5", "line-6"];
             for line in all {
