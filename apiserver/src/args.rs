@@ -128,7 +128,7 @@ impl Args {
 
 impl ServeArgs {
     async fn run(self) -> anyhow::Result<()> {
-        self.log.install()?;
+        let logs = self.log.install()?;
         let store = match self.etcd.server(self.history) {
             Some(etcd) => transfer::open_etcd(&etcd).await?,
             None => transfer::open(&self.root_directory, self.history, self.compaction_interval)?,
@@ -147,6 +147,9 @@ impl ServeArgs {
             .tls(self.tls.options());
         if let Some(audit) = self.protection.audit() {
             server = server.audit(audit);
+        }
+        if let Some(profiling) = self.protection.profiling(logs) {
+            server = server.profiling(profiling);
         }
         let running = server.start().await?;
         let kubeconfig = self.root_directory.join("admin.kubeconfig");
@@ -200,7 +203,14 @@ mod tests {
         let export = ["kcp-apiserver", "store", "export", "-", "--root-directory", "/y"];
         let args = Args::try_parse_from(export).unwrap();
         assert!(args.command.is_some() && args.serve.root_directory.ends_with("y"));
+        let profiling = |flags: &[&str]| {
+            let args = Args::try_parse_from([&["kcp-apiserver"], flags].concat());
+            args.unwrap().serve.protection.is_profiled()
+        };
+        assert!(!profiling(&[]) && !profiling(&["--profiling=false"]));
+        assert!(profiling(&["--profiling"]) && profiling(&["--profiling=true"]));
         for bad in [
+            "--profiling=x",
             "--etcd-cafile=x",
             "--tls-cert-file=x",
             "--history=0s",

@@ -79,6 +79,11 @@ impl Audit {
         Ok(Self { policy, queue: Queue::start(out, metrics, tasks) })
     }
 
+    /// Bytes that wait to be written.
+    pub(crate) fn waiting(&self) -> usize {
+        self.queue.waiting()
+    }
+
     /// What is to be told of a request; `None` where that is nothing.
     pub(crate) fn record(
         &self,

@@ -27,6 +27,7 @@ use store::Urgency;
 use tracing::info_span;
 
 use crate::auth::{MASTERS, UserInfo};
+use crate::metrics::Metrics;
 use crate::pki::ClientIssuer;
 use crate::registry::{Context, Registry};
 
@@ -49,23 +50,44 @@ pub(crate) fn spawn(
     registry: &Arc<Registry>,
     issuer: &Arc<ClientIssuer>,
     settings: &Settings,
+    metrics: &Metrics,
     tasks: &Tasks,
 ) {
     let start = |name: &'static str, controller: BoxFuture<'static, ()>| {
         drop(tasks.spawn(info_span!("controller", name), controller));
     };
     let stop = tasks.cancellation();
-    start("content", content::run(registry.clone(), stop.clone()).boxed());
-    start("types", types::run(registry.clone(), stop.clone()).boxed());
-    start("garbage", garbage::run(registry.clone(), stop.clone()).boxed());
-    start("policies", policies::run(registry.clone(), stop.clone()).boxed());
-    start("aggregation", aggregation::run(registry.clone(), stop.clone()).boxed());
+    start(
+        "content",
+        content::run(registry.clone(), metrics.queue("content"), stop.clone()).boxed(),
+    );
+    start("types", types::run(registry.clone(), metrics.queue("types"), stop.clone()).boxed());
+    start(
+        "garbage",
+        garbage::run(registry.clone(), metrics.queue("garbage"), stop.clone()).boxed(),
+    );
+    start(
+        "policies",
+        policies::run(registry.clone(), metrics.queue("policies"), stop.clone()).boxed(),
+    );
+    start(
+        "aggregation",
+        aggregation::run(registry.clone(), metrics.queue("aggregation"), stop.clone()).boxed(),
+    );
     start("expiry", expiry::run(registry.clone(), settings.event_ttl, stop.clone()).boxed());
-    start("quota", quota::run(registry.clone(), stop.clone()).boxed());
-    let certificates = certificates::run(registry.clone(), issuer.clone(), stop.clone());
+    start("quota", quota::run(registry.clone(), metrics.queue("quota"), stop.clone()).boxed());
+    let certificates = certificates::run(
+        registry.clone(),
+        issuer.clone(),
+        metrics.queue("certificates"),
+        stop.clone(),
+    );
     start("certificates", certificates.boxed());
-    start("defaults", defaults::run(registry.clone(), stop.clone()).boxed());
-    start("tokens", tokens::run(registry.clone(), stop.clone()).boxed());
+    start(
+        "defaults",
+        defaults::run(registry.clone(), metrics.queue("defaults"), stop.clone()).boxed(),
+    );
+    start("tokens", tokens::run(registry.clone(), metrics.queue("tokens"), stop.clone()).boxed());
 }
 
 /// The context of a request that a controller makes.

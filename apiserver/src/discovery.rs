@@ -52,6 +52,11 @@ struct Group {
 // === impl Discovery ===
 
 impl Discovery {
+    /// The sets of documents that are held.
+    pub(crate) fn len(&self) -> usize {
+        self.held.lock().len()
+    }
+
     /// The documents of these resources.
     pub(crate) fn documents(&self, resources: &Resources) -> Arc<Documents> {
         let mut held = self.held.lock();

@@ -10,6 +10,7 @@ mod auditing;
 pub(crate) mod body;
 mod coalesce;
 mod deadline;
+mod debug;
 mod encode;
 pub(crate) mod fairness;
 mod handler;
@@ -63,6 +64,7 @@ use request_info::{PathError, RequestInfo, decode_path};
 
 pub(crate) use audit::AuditIds;
 pub(crate) use deadline::parse_duration;
+pub(crate) use debug::Debugging;
 pub(crate) use health::Health;
 pub(crate) use issuer::IssuerPages;
 pub(crate) use listener::{Ends, bind, listen};
@@ -85,6 +87,8 @@ pub(crate) struct App {
     pub(crate) fairness: Fairness,
     /// The audit log, where there is one.
     pub(crate) audit: Option<Arc<Audit>>,
+    /// What is for those who debug the server, where that is wanted.
+    pub(crate) debug: Option<Debugging>,
 }
 
 /// One request on its way, without its body.
@@ -111,6 +115,8 @@ struct Seen {
     series: Option<Arc<Series>>,
     /// A watch counts its own end.
     watch: bool,
+    /// It took as long as the caller wanted, which says nothing of the server.
+    as_long_as_asked: bool,
     record: Option<Arc<Record>>,
 }
 
@@ -179,7 +185,7 @@ impl App {
             .series
             .unwrap_or_else(|| self.metrics.series(&Labels::path(method_label(&parts.method))));
         series.answered(code);
-        if !seen.watch {
+        if !seen.watch && !seen.as_long_as_asked {
             series.duration.observe(elapsed.as_secs_f64());
         }
         let user = seen.user.as_ref().map_or("", |user| user.name.as_str());

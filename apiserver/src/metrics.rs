@@ -14,6 +14,7 @@ use std::sync::{Arc, OnceLock};
 use ahash::RandomState;
 use machinery::GroupResource;
 use parking_lot::RwLock;
+use prometheus::core::Collector;
 use prometheus::{
     Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
     IntGaugeVec, Opts, Registry, TextEncoder,
@@ -21,6 +22,7 @@ use prometheus::{
 
 pub(crate) use audit::AuditMetrics;
 pub(crate) use flow::{FlowMetrics, LevelMetrics};
+pub(crate) use process::figures;
 
 /// Requests answered.
 pub const REQUEST_TOTAL: &str = "apiserver_request_total";
@@ -34,6 +36,10 @@ pub const LONGRUNNING: &str = "apiserver_longrunning_requests";
 pub const WATCH_EVENTS: &str = "apiserver_watch_events_total";
 /// Objects in the store, by resource.
 pub const OBJECTS: &str = "apiserver_resource_objects";
+/// Connections that are open.
+pub const CONNECTIONS: &str = "kcp_apiserver_connections";
+/// Keys that housekeeping still has to look at, by controller.
+pub const QUEUES: &str = "workqueue_depth";
 /// Requests that ended in a panic.
 pub const PANICS: &str = "kcp_apiserver_request_panics_total";
 
@@ -62,12 +68,15 @@ pub struct Metrics {
     longrunning: IntGaugeVec,
     watch_events: IntCounterVec,
     objects: IntGaugeVec,
+    queues: IntGaugeVec,
     series: RwLock<std::collections::HashMap<u64, Vec<Arc<Series>>, RandomState>>,
     hasher: RandomState,
     /// Reads being worked on.
     pub(crate) reading: IntGauge,
     /// Writes being worked on.
     pub(crate) mutating: IntGauge,
+    /// Connections that are open.
+    pub(crate) connections: IntGauge,
     /// Requests that panicked.
     pub(crate) panics: IntCounter,
     /// What is told to the audit log.
@@ -154,10 +163,16 @@ impl Metrics {
         let inflight =
             IntGaugeVec::new(opts(INFLIGHT, "Requests being worked on."), &["request_kind"])
                 .expect(fixed);
+        let queues = IntGaugeVec::new(opts(QUEUES, "Keys that wait to be looked at."), &["name"])
+            .expect(fixed);
+        let connections =
+            IntGauge::with_opts(opts(CONNECTIONS, "Connections that are open.")).expect(fixed);
         let panics =
             IntCounter::with_opts(opts(PANICS, "Requests that ended in a panic.")).expect(fixed);
-        let collectors: [Box<dyn prometheus::core::Collector>; 7] = [
+        let collectors: [Box<dyn prometheus::core::Collector>; 9] = [
             Box::new(objects.clone()),
+            Box::new(queues.clone()),
+            Box::new(connections.clone()),
             Box::new(requests.clone()),
             Box::new(durations.clone()),
             Box::new(longrunning.clone()),
@@ -177,6 +192,8 @@ impl Metrics {
             longrunning,
             watch_events,
             objects,
+            queues,
+            connections,
             series: RwLock::default(),
             hasher: RandomState::new(),
             reading: inflight.with_label_values(&["readOnly"]),
@@ -240,6 +257,26 @@ impl Metrics {
         if custom > 0 {
             self.objects.with_label_values(&[CUSTOM, CUSTOM]).set(custom);
         }
+    }
+
+    /// The depth of a controller's queue.
+    pub(crate) fn queue(&self, name: &'static str) -> IntGauge {
+        self.queues.with_label_values(&[name])
+    }
+
+    /// The depths of all queues.
+    pub(crate) fn queue_depths(&self) -> Vec<(String, i64)> {
+        let families = self.queues.collect();
+        let depths = families.iter().flat_map(|family| family.get_metric()).map(|metric| {
+            let name = metric.get_label().first().map(|label| label.value().to_owned());
+            (name.unwrap_or_default(), metric.get_gauge().get_value() as i64)
+        });
+        depths.collect()
+    }
+
+    /// The sets of labels that requests were counted under.
+    pub(crate) fn series_held(&self) -> usize {
+        self.series.read().values().map(Vec::len).sum()
     }
 
     /// Everything in Prometheus' text form.

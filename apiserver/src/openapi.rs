@@ -51,6 +51,11 @@ impl OpenApi {
         Self { types, held: Arc::default(), turn: Arc::default() }
     }
 
+    /// How many documents are known, and the bytes of those that are held.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        self.held.lock().size()
+    }
+
     /// `/openapi/v3`: where the document of each group version is.
     ///
     /// # Errors

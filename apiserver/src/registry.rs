@@ -17,6 +17,7 @@ mod definitions;
 mod delete;
 mod error;
 mod escalation;
+mod figures;
 mod guard;
 mod inside;
 mod lifetime;

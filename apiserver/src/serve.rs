@@ -31,10 +31,11 @@ use crate::controllers;
 use crate::dialer::{Dialer, Network};
 use crate::discovery::{self, Discovery};
 use crate::http::fairness::{Fairness, InflightLimits};
-use crate::http::{self, App, AuditIds, Health, IssuerPages};
+use crate::http::{self, App, AuditIds, Debugging, Health, IssuerPages};
 use crate::metrics::Metrics;
 use crate::openapi::OpenApi;
 use crate::pki::{self, Pki, PkiError, Shown, Sources, TlsOptions, Trusted};
+use crate::profiling::ProfilingOptions;
 use crate::registry::Registry;
 
 /// How long open connections have to finish, and then background work.
@@ -59,6 +60,7 @@ pub struct Builder {
     max_objects: usize,
     inflight: InflightLimits,
     audit: Option<AuditOptions>,
+    profiling: Option<ProfilingOptions>,
 }
 
 /// A server that runs. Dropping it ends it without waiting; [`Running::shutdown`] waits.
@@ -119,6 +121,7 @@ impl Server {
             external_hostnames: Vec::new(),
             tls: TlsOptions::default(),
             audit: None,
+            profiling: None,
             auth: AuthOptions::default(),
             allowed_networks: Vec::new(),
             housekeeping: controllers::Settings::default(),
@@ -195,6 +198,14 @@ impl Builder {
         self
     }
 
+    /// Serves what is for those who debug the server, to administrators of `root`; without it,
+    /// nothing of that is there.
+    #[must_use]
+    pub fn profiling(mut self, options: ProfilingOptions) -> Self {
+        self.profiling = Some(options);
+        self
+    }
+
     /// How callers are known, instead of what was said before.
     #[must_use]
     pub fn auth(mut self, options: AuthOptions) -> Self {
@@ -243,12 +254,12 @@ impl Builder {
         let address = listener.local_addr().map_err(listen_error)?;
 
         let background = Tasks::new();
-        let registry = self.registry(&pki, address.port(), &background).await?;
+        let metrics = Arc::new(Metrics::new());
+        let registry = self.registry(&pki, address.port(), &metrics, &background).await?;
         let ending = CancellationToken::new();
         let own = pki.own_verifier()?;
         let authorities =
             Authorities { all: trusted.clone(), own, objects: registry.cache().clone() };
-        let metrics = Arc::new(Metrics::new());
         let audit = match &self.audit {
             Some(options) => {
                 let audit = Audit::open(options, metrics.audit.clone(), &background)?;
@@ -256,8 +267,13 @@ impl Builder {
             }
             None => None,
         };
+        let debug = self
+            .profiling
+            .as_ref()
+            .map(|options| Debugging::new(options, self.root.clone(), ending.clone()));
         let app = Arc::new(App {
             audit,
+            debug,
             fairness: Fairness::new(self.inflight, &metrics.flow),
             catalog: registry.catalog().clone(),
             openapi: Arc::new(OpenApi::new(registry.types().clone())),
@@ -302,6 +318,7 @@ impl Builder {
         &self,
         pki: &Pki,
         port: u16,
+        metrics: &Metrics,
         background: &Tasks,
     ) -> Result<Arc<Registry>, StartError> {
         let types = Types::builtin();
@@ -326,7 +343,7 @@ impl Builder {
             let made = registry.create_own(&own, Timestamp::now()).await;
             made.map_err(|error| StartError::Store(Box::new(error)))?;
         }
-        controllers::spawn(&registry, &pki.issuer, &self.housekeeping, background);
+        controllers::spawn(&registry, &pki.issuer, &self.housekeeping, metrics, background);
         Ok(registry)
     }
 

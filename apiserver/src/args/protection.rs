@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::Args;
+use clap::{ArgAction, Args};
+use runtime::logs::LogFilter;
 use store::{SealedStore, Store, sealed};
 
 use crate::audit::AuditOptions;
 use crate::http::fairness::InflightLimits;
+use crate::profiling::ProfilingOptions;
 
 #[derive(Debug, Args)]
 pub(super) struct ProtectionArgs {
@@ -24,6 +26,20 @@ pub(super) struct ProtectionArgs {
     /// Watches that may be open in one logical cluster.
     #[arg(long, value_name = "NUMBER", default_value_t = InflightLimits::default().watches)]
     max_watches_per_cluster: usize,
+
+    /// Serves CPU profiles, the filter of the log and the server's inner state below /debug, to
+    /// administrators of root. [default: false]
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = false,
+        default_missing_value = "true",
+        action = ArgAction::Set,
+        hide_default_value = true
+    )]
+    profiling: bool,
 
     /// Keys by which values are sealed in the store: an EncryptionConfiguration of
     /// apiserver.config.k8s.io/v1 with the providers aesgcm and identity.
@@ -72,6 +88,16 @@ impl ProtectionArgs {
             max_backups: self.audit_log_maxbackup,
             max_days: self.audit_log_maxage,
         })
+    }
+
+    /// What is for those who debug the server, if that is wanted.
+    pub(super) fn profiling(&self, logs: Arc<LogFilter>) -> Option<ProfilingOptions> {
+        self.profiling.then_some(ProfilingOptions { logs: Some(logs) })
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_profiled(&self) -> bool {
+        self.profiling
     }
 
     pub(super) fn inflight(&self) -> InflightLimits {

@@ -45,6 +45,11 @@ impl Queue {
         Self { sender, room, metrics }
     }
 
+    /// Bytes that wait to be written, rounded up for each event.
+    pub(super) fn waiting(&self) -> usize {
+        (UNITS as usize).saturating_sub(self.room.available_permits()) * UNIT
+    }
+
     /// Sends an event; waits for room.
     pub(super) async fn send(&self, line: Bytes) {
         let room = self.room.clone().acquire_many_owned(units(&line)).await;

@@ -64,6 +64,11 @@ impl Authorizer {
         Self { cache, held }
     }
 
+    /// How many policies of logical clusters are held, and what they count for in bytes.
+    pub(crate) fn policies(&self) -> (usize, usize) {
+        self.held.size()
+    }
+
     /// Decides whether `user` may do something in one logical cluster, or over all.
     ///
     /// Public paths are for anybody. A caller known in one logical cluster alone has no business in

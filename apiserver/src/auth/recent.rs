@@ -60,6 +60,12 @@ impl<V: Clone> Recent<V> {
         Some(found)
     }
 
+    /// How many are kept.
+    pub(crate) fn len(&self) -> usize {
+        let held = self.generations.lock();
+        held.young.len() + held.old.len()
+    }
+
     /// Keeps what was found.
     pub(crate) fn put(&self, digest: TokenDigest, found: V) {
         self.generations.lock().insert(digest, found, self.most);

@@ -75,6 +75,11 @@ impl AccountTokens {
         Self { keys, settings, objects, recent: Recent::default() }
     }
 
+    /// Tokens whose signatures are remembered.
+    pub(crate) fn remembered(&self) -> usize {
+        self.recent.len()
+    }
+
     /// The issuer of new tokens of a logical cluster: that of the server for `root`, and a place
     /// below it for each other one.
     pub(crate) fn issuer(&self, cluster: &ClusterName) -> String {

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use machinery::ClusterName;
 use machinery::selector::LabelSelector;
+use prometheus::IntGauge;
 use serde_json::json;
 use store::KeyPrefix;
 use store::cache::{Object, Scope};
@@ -39,17 +40,17 @@ const MARK: &[u8] = b"\"aggregationRule\":{";
 const AGAIN: Duration = Duration::from_millis(200);
 
 /// Follows ClusterRoles until `stop`.
-pub(super) async fn run(registry: Arc<Registry>, stop: CancellationToken) {
+pub(super) async fn run(registry: Arc<Registry>, depth: IntGauge, stop: CancellationToken) {
     tokio::select! {
         () = stop.cancelled() => {}
-        () = follow(&registry) => {}
+        () = follow(&registry, &depth) => {}
     }
 }
 
-async fn follow(registry: &Arc<Registry>) {
+async fn follow(registry: &Arc<Registry>, depth: &IntGauge) {
     let prefix = KeyPrefix::resource(&Kind::ClusterRole.resource());
     let scopes = [Scope::Prefix(prefix.clone())];
-    let mut queue: Queue<String> = Queue::new();
+    let mut queue: Queue<String> = Queue::counted(depth.clone());
     loop {
         let (listed, mut events) = registry.cache().list_and_watch(&prefix, &scopes, None);
         for object in &listed.objects {

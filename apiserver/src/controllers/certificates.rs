@@ -12,6 +12,7 @@ use contract::AGENT_SIGNER;
 use jiff::Timestamp;
 use machinery::meta::{get, get_str, set};
 use machinery::{ClusterName, GroupResource};
+use prometheus::IntGauge;
 use serde_json::{Value, json};
 use store::cache::{Event, Filter, Scope};
 use store::{Key, KeyPrefix};
@@ -39,11 +40,12 @@ const AGAIN: Duration = Duration::from_millis(200);
 pub(super) async fn run(
     registry: Arc<Registry>,
     issuer: Arc<ClientIssuer>,
+    depth: IntGauge,
     stop: CancellationToken,
 ) {
     tokio::select! {
         () = stop.cancelled() => {}
-        () = follow(&registry, &issuer) => {}
+        () = follow(&registry, &issuer, &depth) => {}
     }
 }
 
@@ -51,12 +53,12 @@ fn requests() -> GroupResource {
     GroupResource::new(GROUP, REQUESTS)
 }
 
-async fn follow(registry: &Registry, issuer: &ClientIssuer) {
+async fn follow(registry: &Registry, issuer: &ClientIssuer, depth: &IntGauge) {
     let prefix = KeyPrefix::resource(&requests());
     let scopes = [Scope::Prefix(prefix.clone())];
     let there: Filter = Arc::new(|event: &Event| event.current.is_some());
     let mut cleaning = tokio::time::interval(CLEANING);
-    let mut queue: Queue<Key> = Queue::new();
+    let mut queue: Queue<Key> = Queue::counted(depth.clone());
     loop {
         let (listed, mut events) = registry.cache().list_and_watch(&prefix, &scopes, Some(&there));
         for object in &listed.objects {

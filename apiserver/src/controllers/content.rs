@@ -20,6 +20,7 @@ use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use machinery::ClusterName;
 use machinery::meta::get;
+use prometheus::IntGauge;
 use serde_json::Value;
 use store::cache::{Event, Filter, Scope};
 use store::{Key, KeyPrefix};
@@ -48,19 +49,19 @@ enum Holder {
 }
 
 /// Follows deletions until `stop`.
-pub(super) async fn run(registry: Arc<Registry>, stop: CancellationToken) {
+pub(super) async fn run(registry: Arc<Registry>, depth: IntGauge, stop: CancellationToken) {
     tokio::select! {
         () = stop.cancelled() => {}
-        () = follow(&registry) => {}
+        () = follow(&registry, &depth) => {}
     }
 }
 
-async fn follow(registry: &Arc<Registry>) {
+async fn follow(registry: &Arc<Registry>, depth: &IntGauge) {
     let deleting: Filter = Arc::new(|event: &Event| {
         event.current.as_ref().is_some_and(|object| object.header.is_deleting())
     });
     let prefixes = [KeyPrefix::resource(&namespaces()), record::prefix()];
-    let mut queue = Fair::new(LIMITS);
+    let mut queue = Fair::counted(LIMITS, depth.clone());
     let mut running = FuturesUnordered::new();
     loop {
         let [(found, mut first), (more, mut second)] = prefixes.each_ref().map(|prefix| {

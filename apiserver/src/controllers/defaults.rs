@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use machinery::GroupResource;
+use prometheus::IntGauge;
 use store::cache::{Event, Filter, Scope};
 use store::{Key, KeyPrefix};
 use tokio::time::Instant;
@@ -19,14 +20,14 @@ use crate::registry::Registry;
 const PAGE: usize = 1_000;
 
 /// Follows deletions of default objects until `stop`.
-pub(super) async fn run(registry: Arc<Registry>, stop: CancellationToken) {
+pub(super) async fn run(registry: Arc<Registry>, depth: IntGauge, stop: CancellationToken) {
     tokio::select! {
         () = stop.cancelled() => {}
-        () = follow(&registry) => {}
+        () = follow(&registry, &depth) => {}
     }
 }
 
-async fn follow(registry: &Arc<Registry>) {
+async fn follow(registry: &Arc<Registry>, depth: &IntGauge) {
     let of_interest: Filter =
         Arc::new(|event: &Event| event.current.is_none() || is_root_ca(&event.key));
     loop {
@@ -38,7 +39,7 @@ async fn follow(registry: &Arc<Registry>) {
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             continue;
         };
-        let mut queue = Queue::new();
+        let mut queue = Queue::counted(depth.clone());
         for key in tombstones {
             queue.add(key, Instant::now());
         }

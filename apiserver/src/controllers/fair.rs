@@ -10,6 +10,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::Hash;
 use std::time::Duration;
 
+use prometheus::IntGauge;
 use store::Key;
 use tokio::time::Instant;
 
@@ -43,6 +44,8 @@ pub(super) struct Fair<K> {
     turns: VecDeque<Box<str>>,
     later: BTreeSet<(Instant, K)>,
     running: usize,
+    /// Told how many keys there are.
+    depth: Option<IntGauge>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -83,6 +86,18 @@ impl<K: Clone + Ord + Hash + InCluster> Fair<K> {
             turns: VecDeque::new(),
             later: BTreeSet::new(),
             running: 0,
+            depth: None,
+        }
+    }
+
+    /// Tells `depth` how many keys wait, run or rest.
+    pub(super) fn counted(limits: Limits, depth: IntGauge) -> Self {
+        Self { depth: Some(depth), ..Self::new(limits) }
+    }
+
+    fn count(&self) {
+        if let Some(depth) = &self.depth {
+            depth.set(i64::try_from(self.items.len()).unwrap_or(i64::MAX));
         }
     }
 
@@ -92,6 +107,7 @@ impl<K: Clone + Ord + Hash + InCluster> Fair<K> {
             None => {
                 self.items.insert(key.clone(), Item { state: State::Ready, delay: SHORTEST });
                 self.ready(key);
+                self.count();
             }
             Some(item) => match item.state {
                 State::Ready => {}
@@ -115,6 +131,7 @@ impl<K: Clone + Ord + Hash + InCluster> Fair<K> {
             let Some(item) = self.items.get_mut(&key) else { continue };
             if let State::Resting { again: false, .. } = item.state {
                 self.items.remove(&key);
+                self.count();
             } else {
                 item.state = State::Ready;
                 self.ready(key);
@@ -156,6 +173,7 @@ impl<K: Clone + Ord + Hash + InCluster> Fair<K> {
             }
             _ => {
                 self.items.remove(&key);
+                self.count();
                 false
             }
         };

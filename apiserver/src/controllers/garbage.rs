@@ -30,6 +30,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
+use prometheus::IntGauge;
 use store::cache::{Event, Filter, Scope, Subscription};
 use store::{Key, KeyPrefix, Revision, Urgency};
 use tokio::time::Instant;
@@ -52,10 +53,10 @@ const BURST: usize = 1_000;
 const LIMITS: Limits = Limits { most: 128, share: 8, longest: Duration::from_secs(60) };
 
 /// Collects until `stop`.
-pub(super) async fn run(registry: Arc<Registry>, stop: CancellationToken) {
+pub(super) async fn run(registry: Arc<Registry>, depth: IntGauge, stop: CancellationToken) {
     tokio::select! {
         () = stop.cancelled() => {}
-        () = collect(&registry) => {}
+        () = collect(&registry, &depth) => {}
     }
 }
 
@@ -72,7 +73,7 @@ fn context() -> Context {
     context
 }
 
-async fn collect(registry: &Arc<Registry>) {
+async fn collect(registry: &Arc<Registry>, depth: &IntGauge) {
     let everything = KeyPrefix::everything();
     loop {
         let collector = Collector {
@@ -81,7 +82,7 @@ async fn collect(registry: &Arc<Registry>) {
             uids: Default::default(),
         };
         let since = registry.cache().revision();
-        let mut queue = Fair::new(LIMITS);
+        let mut queue = Fair::counted(LIMITS, depth.clone());
         let mut after: Option<Key> = None;
         loop {
             let page = registry.cache().scan(&everything, after.as_ref(), PAGE);

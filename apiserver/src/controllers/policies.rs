@@ -8,6 +8,7 @@ use std::sync::{Arc, LazyLock};
 use cel_rules::DeclType;
 use machinery::meta::{get, get_i64, set};
 use machinery::{ClusterName, GroupResource, GroupVersion, Gvk};
+use prometheus::IntGauge;
 use serde_json::{Value, json};
 use store::cache::{Event, Filter, Scope};
 use store::{Key, KeyPrefix};
@@ -26,14 +27,14 @@ static POLICIES: LazyLock<GroupResource> = LazyLock::new(|| {
 });
 
 /// Follows policies until `stop`.
-pub(super) async fn run(registry: Arc<Registry>, stop: CancellationToken) {
+pub(super) async fn run(registry: Arc<Registry>, depth: IntGauge, stop: CancellationToken) {
     tokio::select! {
         () = stop.cancelled() => {}
-        () = follow(&registry) => {}
+        () = follow(&registry, &depth) => {}
     }
 }
 
-async fn follow(registry: &Arc<Registry>) {
+async fn follow(registry: &Arc<Registry>, depth: &IntGauge) {
     let prefix = KeyPrefix::resource(&POLICIES);
     // A status that was written, by whomever, leads nowhere.
     let changed: Filter = Arc::new(|event: &Event| {
@@ -42,7 +43,7 @@ async fn follow(registry: &Arc<Registry>) {
         };
         event.current.is_some() && generation(&event.current) != generation(&event.previous)
     });
-    let mut queue = Queue::new();
+    let mut queue = Queue::counted(depth.clone());
     loop {
         let scopes = [Scope::Prefix(prefix.clone())];
         let (listed, mut events) =

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use prometheus::IntGauge;
 use store::cache::{Event, Subscription};
 use tokio::time::Instant;
 
@@ -17,6 +18,8 @@ const LONGEST: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct Queue<K> {
     waiting: BTreeMap<K, Waiting>,
+    /// Told how many there are.
+    depth: Option<IntGauge>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +32,18 @@ struct Waiting {
 
 impl<K: Ord + Clone> Queue<K> {
     pub(super) fn new() -> Self {
-        Self { waiting: BTreeMap::new() }
+        Self { waiting: BTreeMap::new(), depth: None }
+    }
+
+    /// Tells `depth` how many keys there are.
+    pub(super) fn counted(depth: IntGauge) -> Self {
+        Self { depth: Some(depth), ..Self::new() }
+    }
+
+    fn count(&self) {
+        if let Some(depth) = &self.depth {
+            depth.set(i64::try_from(self.waiting.len()).unwrap_or(i64::MAX));
+        }
     }
 
     /// Looks at `key` as soon as possible.
@@ -37,12 +51,14 @@ impl<K: Ord + Clone> Queue<K> {
         let fresh = Waiting { due: now, delay: SHORTEST };
         let waiting = self.waiting.entry(key).or_insert(fresh);
         waiting.due = waiting.due.min(now);
+        self.count();
     }
 
     /// Looks at `key` again after a wait that grows from try to try.
     pub(super) fn retry(&mut self, key: K, now: Instant, delay: Duration) {
         let next = (delay * 2).min(LONGEST);
         self.waiting.insert(key, Waiting { due: now + delay, delay: next });
+        self.count();
     }
 
     /// A key that is due, and the wait if it is to be tried again.
@@ -50,6 +66,7 @@ impl<K: Ord + Clone> Queue<K> {
         let (key, waiting) = self.waiting.iter().find(|(_, waiting)| waiting.due <= now)?;
         let (key, delay) = (key.clone(), waiting.delay);
         self.waiting.remove(&key);
+        self.count();
         Some((key, delay))
     }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use machinery::ClusterName;
+use prometheus::IntGauge;
 use store::KeyPrefix;
 use store::cache::{Event, Filter, Scope};
 use tokio::time::Instant;
@@ -39,17 +40,17 @@ impl InCluster for Place {
 }
 
 /// Counts until `stop`.
-pub(super) async fn run(registry: Arc<Registry>, stop: CancellationToken) {
+pub(super) async fn run(registry: Arc<Registry>, depth: IntGauge, stop: CancellationToken) {
     tokio::select! {
         () = stop.cancelled() => {}
-        () = follow(&registry) => {}
+        () = follow(&registry, &depth) => {}
     }
 }
 
-async fn follow(registry: &Arc<Registry>) {
+async fn follow(registry: &Arc<Registry>, depth: &IntGauge) {
     let prefix = KeyPrefix::resource(&quotas());
     let of_interest: Filter = Arc::new(of_interest);
-    let mut queue = Fair::new(LIMITS);
+    let mut queue = Fair::counted(LIMITS, depth.clone());
     let mut running = FuturesUnordered::new();
     loop {
         let scopes = [Scope::Everything];

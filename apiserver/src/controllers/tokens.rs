@@ -13,6 +13,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use machinery::{ClusterName, GroupResource, ObjectKey};
+use prometheus::IntGauge;
 use store::cache::{Event, Filter, Object, Scope, Slot};
 use store::{Key, KeyPrefix};
 use tokio::time::Instant;
@@ -61,10 +62,10 @@ struct Outcome {
 }
 
 /// Follows Secrets and ServiceAccounts until `stop`.
-pub(super) async fn run(registry: Arc<Registry>, stop: CancellationToken) {
+pub(super) async fn run(registry: Arc<Registry>, depth: IntGauge, stop: CancellationToken) {
     tokio::select! {
         () = stop.cancelled() => {}
-        () = follow(&registry) => {}
+        () = follow(&registry, &depth) => {}
     }
 }
 
@@ -78,9 +79,9 @@ fn context() -> Context {
     Context::new(Arc::new(user), Timestamp::now(), "kube-controller-manager".into())
 }
 
-async fn follow(registry: &Arc<Registry>) {
+async fn follow(registry: &Arc<Registry>, depth: &IntGauge) {
     let filter: Filter = Arc::new(|event: &Event| news(event).is_some());
-    let mut queue = Fair::new(LIMITS);
+    let mut queue = Fair::counted(LIMITS, depth.clone());
     let mut running = FuturesUnordered::new();
     loop {
         let since = registry.cache().revision();

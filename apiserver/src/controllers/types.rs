@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use machinery::ClusterName;
 use machinery::meta::{get_str, set};
+use prometheus::IntGauge;
 use schema::crd::{self, Condition};
 use serde_json::Value;
 use store::cache::{Object, Scope};
@@ -42,16 +43,16 @@ const AT_ONCE: usize = 64;
 const MOST_PASSED_OVER: usize = 16_384;
 
 /// Follows CRDs until `stop`.
-pub(super) async fn run(registry: Arc<Registry>, stop: CancellationToken) {
+pub(super) async fn run(registry: Arc<Registry>, depth: IntGauge, stop: CancellationToken) {
     tokio::select! {
         () = stop.cancelled() => {}
-        () = follow(&registry) => {}
+        () = follow(&registry, &depth) => {}
     }
 }
 
-async fn follow(registry: &Arc<Registry>) {
+async fn follow(registry: &Arc<Registry>, depth: &IntGauge) {
     let prefix = KeyPrefix::resource(&definitions());
-    let mut queue = Queue::new();
+    let mut queue = Queue::counted(depth.clone());
     loop {
         let scopes = [Scope::Prefix(prefix.clone())];
         let (listed, mut events) = registry.cache().list_and_watch(&prefix, &scopes, None);

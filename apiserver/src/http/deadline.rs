@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::debug;
 use super::query::Query;
 use super::request_info::{RequestInfo, Verb};
 use crate::registry::Error;
@@ -9,8 +10,12 @@ use crate::registry::Error;
 /// Longest time for an answer other than a watch; also that of a request which does not say.
 const MAX_TIME: Duration = Duration::from_secs(60);
 
-/// How long an answer may take: `timeout=`, at most a minute; a watch has times of its own.
+/// How long an answer may take: `timeout=`, at most a minute; a watch has times of its own, and so has
+/// a profile.
 pub(super) fn time_limit(info: &RequestInfo<'_>, query: &Query<'_>) -> Result<Duration, Error> {
+    if info.resource.is_none() && info.path == debug::PROFILE {
+        return Ok(debug::LONGEST_PROFILE + MAX_TIME);
+    }
     let text = query.text("timeout");
     if text.is_empty() || info.verb == Verb::Watch {
         return Ok(MAX_TIME);

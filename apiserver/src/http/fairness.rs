@@ -9,6 +9,7 @@ mod cost;
 mod gate;
 mod scheduler;
 mod shares;
+mod state;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -33,15 +33,23 @@ impl App {
     {
         match &call.info.resource {
             Some(path) => self.resource(call, path, body, seen).await,
-            None => self.path(call).await,
+            None => self.path(call, body, seen).await,
         }
     }
 
-    /// Answers paths that are no resources; all of them are read only.
-    async fn path(&self, call: Call<'_>) -> Result<Response<Body>, Error> {
+    /// Answers paths that are no resources; nearly all of them are read only.
+    async fn path<B>(
+        &self,
+        call: Call<'_>,
+        body: B,
+        seen: &mut Seen,
+    ) -> Result<Response<Body>, Error>
+    where
+        B: http_body::Body<Data = Bytes> + Send + Unpin,
+    {
         let path = call.info.path.strip_suffix('/').unwrap_or(call.info.path);
         // What everybody may see costs nothing, and tells whether the server is well.
-        let _seat = match authz::is_public(call.info.path) {
+        let seat = match authz::is_public(call.info.path) {
             true => None,
             false => Some(self.fairness.seat(Seats::Read, call.caller, 1).await?),
         };
@@ -64,6 +72,11 @@ impl App {
             }
             Some(Page::OpenApiParts) => self.openapi_page(call, path).await?,
             Some(Page::Health) => self.health.answer(path, call.query).await,
+            Some(Page::Debug) => {
+                // A profile takes its time, and has a bound of its own.
+                drop(seat);
+                return self.debug_page(call, path, body, seen).await;
+            }
         };
         let Some(answer) = answer else { return Ok(not_found_page()) };
         if matches!(call.parts.method, Method::GET | Method::HEAD) {
@@ -86,7 +99,7 @@ impl App {
                 }
             }
         }
-        paths.extend(Page::listed().map(str::to_owned));
+        paths.extend(Page::listed(self.debug_of(call).is_some()).map(str::to_owned));
         paths.sort_unstable();
         paths.dedup();
         json(serde_json::json!({ "paths": paths }).to_string())
@@ -160,7 +173,11 @@ fn headers<'a>(call: Call<'a>) -> &'a HeaderMap {
 }
 
 /// The answer to a method that the path does not have; `error` says more than the usual text.
-fn method_not_allowed(error: Option<Error>, allow: &str, call: Call<'_>) -> Response<Body> {
+pub(super) fn method_not_allowed(
+    error: Option<Error>,
+    allow: &str,
+    call: Call<'_>,
+) -> Response<Body> {
     let error = error.unwrap_or_else(|| {
         let text = "the server does not allow this method on the requested resource";
         Error::generic(Reason::MethodNotAllowed, text)

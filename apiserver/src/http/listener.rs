@@ -23,11 +23,11 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tracing::{Span, debug, warn};
 
-use super::App;
 use super::body::Body;
 use super::coalesce::coalesce;
 use super::stall::StallGuard;
 use super::streams::{Streams, Turns, streams};
+use super::{App, InFlight};
 
 /// Time for a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -83,6 +83,8 @@ pub(crate) async fn listen(
         let (tls, app, ends) = (tls.clone(), app.clone(), ends.clone());
         let streams = (tasks.clone(), turns.clone());
         tasks.spawn(Span::none(), async move {
+            let metrics = app.metrics.clone();
+            let _open = InFlight::new(&metrics.connections);
             let ended = tokio::select! {
                 ended = serve(stream, peer, tls, app, streams, ends.stop) => ended,
                 () = ends.cut.cancelled() => Ok(()),

@@ -9,7 +9,7 @@ const TICKS: f64 = 100.0;
 const PAGE: u64 = 4096;
 
 /// Name, type, help and value of each figure that can be read now.
-pub(super) fn figures() -> Vec<(&'static str, &'static str, &'static str, f64)> {
+pub(crate) fn figures() -> Vec<(&'static str, &'static str, &'static str, f64)> {
     let mut figures = Vec::new();
     if let Some((cpu, started)) = fs::read_to_string("/proc/self/stat").ok().and_then(|t| stat(&t))
     {

@@ -102,6 +102,11 @@ impl Held {
         Some(entry)
     }
 
+    /// How many documents are known, and the bytes of those that are held.
+    pub(super) fn size(&self) -> (usize, usize) {
+        (self.entries.len(), self.bytes)
+    }
+
     /// Holds a document that was made of these resources.
     pub(super) fn insert(
         &mut self,

@@ -15,6 +15,7 @@
 
 mod event;
 mod feed;
+mod figures;
 mod history;
 mod observer;
 mod overlay;
@@ -31,6 +32,7 @@ use tokio::sync::watch;
 use tracing::info_span;
 
 pub use event::{Event, FrameKey};
+pub use figures::Figures;
 pub use observer::Observer;
 pub use overlay::{NoOverlay, Overlay, Slice};
 pub use state::Slot;

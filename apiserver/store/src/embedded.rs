@@ -43,8 +43,8 @@ use self::snapshot::Snapshot;
 use self::writer::{Position, Request, Writer};
 use crate::history::History;
 use crate::{
-    CommitError, Identity, Key, Page, Range, ReadError, Record, Revision, Store, Txn, WatchMessage,
-    commit,
+    CommitError, Figures, Identity, Key, Page, Range, ReadError, Record, Revision, Store, Txn,
+    WatchMessage, commit,
 };
 
 pub use self::open::OpenError;
@@ -73,6 +73,8 @@ pub struct EmbeddedStore {
     shared: Arc<Shared>,
     identity: Identity,
     requests: Arc<Queue>,
+    /// To ask for its length.
+    file: Option<File>,
 }
 
 /// What the store, its writer and its watches share.
@@ -153,6 +155,7 @@ impl EmbeddedStore {
             ended: CancellationToken::new(),
         });
         let requests = Arc::new(Queue::default());
+        let length = file.as_ref().map(File::try_clone).transpose().map_err(OpenError::Io)?;
         let interval = options.compaction_interval.max(Duration::from_millis(1));
         let writer = Writer {
             database,
@@ -169,7 +172,7 @@ impl EmbeddedStore {
         };
         let thread = std::thread::Builder::new().name("store-writer".to_owned());
         thread.spawn(move || writer.run()).map_err(OpenError::Io)?;
-        Ok(Arc::new(Self { shared, identity, requests }))
+        Ok(Arc::new(Self { shared, identity, requests, file: length }))
     }
 
     /// Hands a request to the writer and waits for its answer.
@@ -227,6 +230,20 @@ impl Store for EmbeddedStore {
 
     fn identity(&self) -> &Identity {
         &self.identity
+    }
+
+    fn figures(&self) -> Figures {
+        let (commits, bytes) = self.shared.history.size();
+        let waiting = QUEUE.saturating_sub(self.shared.queue.available_permits());
+        let mut numbers = vec![
+            ("recentCommits", commits as u64),
+            ("recentBytes", bytes as u64),
+            ("waitingCommits", waiting as u64),
+        ];
+        if let Some(file) = self.file.as_ref().and_then(|file| file.metadata().ok()) {
+            numbers.push(("fileBytes", file.len()));
+        }
+        Figures { backend: "embedded", numbers }
     }
 
     async fn close(&self) {

@@ -50,8 +50,8 @@ use self::plan::{Outcome, Plan, Seen};
 use self::position::Position;
 use self::proto::{KeyValue, ResponseHeader};
 use crate::{
-    CommitError, Identity, Key, Page, Range, ReadError, Record, Revision, Store, Txn, WatchMessage,
-    commit,
+    CommitError, Figures, Identity, Key, Page, Range, ReadError, Record, Revision, Store, Txn,
+    WatchMessage, commit,
 };
 
 /// How often a commit is planned anew because a key's form was other than assumed. A plan made of
@@ -317,6 +317,10 @@ impl Store for EtcdStore {
 
     fn identity(&self) -> &Identity {
         &self.identity
+    }
+
+    fn figures(&self) -> Figures {
+        Figures { backend: "etcd", numbers: vec![("oldestKnown", self.inner.position.oldest().0)] }
     }
 
     async fn close(&self) {

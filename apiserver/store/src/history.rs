@@ -71,6 +71,12 @@ struct Commit {
 // === impl History ===
 
 impl History {
+    /// How many commits are in the ring, and their bytes.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        let ring = self.ring.read();
+        (ring.commits.len(), ring.bytes)
+    }
+
     /// An empty ring for the commits after `revision`, of at most about `max_bytes`.
     pub(crate) fn new(revision: Revision, max_bytes: usize) -> Self {
         let ring = Ring { commits: VecDeque::new(), before: revision, bytes: 0, max_bytes };

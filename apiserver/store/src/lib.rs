@@ -33,7 +33,7 @@ pub use key::{Key, KeyPrefix};
 pub use memory::MemoryStore;
 pub use sealed::SealedStore;
 pub use types::{
-    Change, Compare, Expect, Identity, Op, Page, Range, Record, Revision, Txn, Urgency,
+    Change, Compare, Expect, Figures, Identity, Op, Page, Range, Record, Revision, Txn, Urgency,
     WatchMessage,
 };
 
@@ -106,6 +106,9 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 
     /// Who this store is: made with it and kept for ever.
     fn identity(&self) -> &Identity;
+
+    /// What it knows of itself, at once: it neither waits nor asks anybody.
+    fn figures(&self) -> Figures;
 
     /// Ends background work and closes files. Commits that were acknowledged are safe without it.
     async fn close(&self);

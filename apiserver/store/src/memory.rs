@@ -20,8 +20,8 @@ use uuid::Uuid;
 use crate::history::History;
 use crate::undo::Undo;
 use crate::{
-    Change, CommitError, Identity, Key, Page, Range, ReadError, Record, Revision, Store, Txn,
-    WatchMessage, commit,
+    Change, CommitError, Figures, Identity, Key, Page, Range, ReadError, Record, Revision, Store,
+    Txn, WatchMessage, commit,
 };
 
 /// How a [`MemoryStore`] behaves.
@@ -148,6 +148,12 @@ impl Store for MemoryStore {
 
     fn identity(&self) -> &Identity {
         &self.identity
+    }
+
+    fn figures(&self) -> Figures {
+        let (commits, bytes) = self.history.size();
+        let numbers = vec![("recentCommits", commits as u64), ("recentBytes", bytes as u64)];
+        Figures { backend: "memory", numbers }
     }
 
     async fn close(&self) {

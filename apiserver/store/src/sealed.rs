@@ -28,8 +28,8 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 
 use crate::{
-    Change, CommitError, Identity, Key, Op, Page, Range, ReadError, Record, Revision, Store, Txn,
-    WatchMessage,
+    Change, CommitError, Figures, Identity, Key, Op, Page, Range, ReadError, Record, Revision,
+    Store, Txn, WatchMessage,
 };
 
 pub use config::{ConfigError, read_config};
@@ -154,6 +154,10 @@ impl Store for SealedStore {
 
     fn identity(&self) -> &Identity {
         self.inner.identity()
+    }
+
+    fn figures(&self) -> Figures {
+        self.inner.figures()
     }
 
     async fn close(&self) {

@@ -128,6 +128,15 @@ pub enum WatchMessage {
     Progress(Revision),
 }
 
+/// What a store knows of itself, for those who debug a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Which backend it is.
+    pub backend: &'static str,
+    /// Sizes and counts, by name.
+    pub numbers: Vec<(&'static str, u64)>,
+}
+
 /// What a store was made with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {

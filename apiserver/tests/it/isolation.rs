@@ -2,6 +2,7 @@
 //! one try to get at `b`, at `root` and at the server. Nothing may succeed, and nothing be told.
 
 mod advisories;
+mod debug;
 mod forms;
 mod inside;
 mod names;

@@ -19,6 +19,7 @@ mod contents;
 mod conversion;
 mod crash;
 mod credentials;
+mod debug;
 mod deeds;
 mod discovery;
 mod fairness;

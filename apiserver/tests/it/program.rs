@@ -22,10 +22,17 @@ pub(crate) struct Program {
 impl Program {
     /// Starts the server in `root` and waits until it says where it listens.
     pub(crate) fn start(root: &Path) -> Self {
+        Self::start_with(root, &["--log-filter=error"], Stdio::inherit())
+    }
+
+    /// As [`start`](Self::start), with these flags; its log goes to `log`.
+    pub(crate) fn start_with(root: &Path, flags: &[&str], log: Stdio) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_kcp-apiserver"))
             .arg("--root-directory")
             .arg(root)
-            .args(["--secure-port=0", "--log-filter=error"])
+            .arg("--secure-port=0")
+            .args(flags)
+            .stderr(log)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();

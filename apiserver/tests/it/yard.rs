@@ -1,5 +1,6 @@
 //! A server with SyncTargets, their agents, and people: what tests of them begin with.
 
+use apiserver::ProfilingOptions;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::Method;
@@ -49,9 +50,11 @@ impl Yard {
     pub(crate) async fn new() -> Self {
         let (people, root) = (Authority::new(), tempfile::tempdir().unwrap());
         let options = people.trusted(root.path());
-        let hub =
-            Hub::start_with(|server| server.root_directory(root.path()).auth(options.clone()))
-                .await;
+        let hub = Hub::start_with(|server| {
+            let server = server.root_directory(root.path()).auth(options.clone());
+            server.profiling(ProfilingOptions::default())
+        })
+        .await;
         let yard = Self { hub, people, root };
         let path = format!("/clusters/system:crds/{CRDS}");
         let definition = include_str!("../../../crds/synctargets.workload.kcp.io.yaml");

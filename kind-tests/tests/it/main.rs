@@ -17,6 +17,7 @@ mod kubectl;
 mod leftovers;
 mod operator;
 mod partition;
+mod profile;
 mod replicas;
 mod rows;
 mod site;

@@ -64,6 +64,12 @@ impl Held {
         held
     }
 
+    /// How many policies are held, and what they count for in bytes.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        let inner = self.inner.read();
+        (inner.entries.len(), inner.cost)
+    }
+
     /// The policy of a logical cluster as of now; `None` where there is no such logical cluster.
     pub(crate) fn policy(&self, cache: &Cache, cluster: &ClusterName) -> Option<Arc<Policy>> {
         let now = self.clock.fetch_add(1, Ordering::Relaxed);

@@ -59,6 +59,11 @@ impl Gate {
         Seat { gate: self.clone(), taken: None }
     }
 
+    /// Looks at who has what.
+    pub(super) fn look<T>(&self, look: impl FnOnce(&Scheduler<oneshot::Sender<()>>) -> T) -> T {
+        look(&self.scheduler.lock())
+    }
+
     /// Waits for seats.
     ///
     /// # Errors

@@ -133,6 +133,17 @@ impl<T> Scheduler<T> {
         self.waiting
     }
 
+    /// Seats that there are.
+    pub(super) fn seats(&self) -> u32 {
+        self.limits.seats
+    }
+
+    /// What each logical cluster has, of those that have something: its digest, the seats it holds
+    /// and its requests that wait.
+    pub(super) fn standings(&self) -> impl Iterator<Item = (u64, u32, usize)> {
+        self.lanes.iter().map(|(cluster, lane)| (*cluster, lane.held, lane.waiting))
+    }
+
     /// A request of `flow` comes; after [`Entered::Waits`] its turn may be next already.
     pub(super) fn enter(&mut self, flow: Flow, weight: u32, told: impl FnOnce() -> T) -> Entered {
         let weight = self.fit(weight);

@@ -49,6 +49,12 @@ impl Shares {
         Share { shares: self.clone(), cluster, amount: 0 }
     }
 
+    /// What is held, and what of it by each logical cluster that holds something.
+    pub(crate) fn standings(&self) -> (usize, Vec<(u64, usize)>) {
+        let held = self.held.lock();
+        (held.all, held.each.iter().map(|(cluster, amount)| (*cluster, *amount)).collect())
+    }
+
     fn take(&self, cluster: u64, more: usize) -> bool {
         let mut held = self.held.lock();
         let own = held.each.get(&cluster).copied().unwrap_or_default();

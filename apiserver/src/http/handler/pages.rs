@@ -5,7 +5,7 @@
 
 use crate::http::issuer;
 
-/// What answers a path. All of them are read only.
+/// What answers a path. All but the last are read only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Page {
     /// The paths that there are.
@@ -26,6 +26,8 @@ pub(super) enum Page {
     OpenApiParts,
     /// Whether the server is well.
     Health,
+    /// For those who debug the server, where that is wanted.
+    Debug,
 }
 
 /// A path, and what answers it.
@@ -39,13 +41,17 @@ pub(super) struct Entry {
 }
 
 /// Every path.
-pub(super) const PAGES: [Entry; 18] = [
+pub(super) const PAGES: [Entry; 22] = [
     entry("/", Page::Index, false),
     entry(issuer::CONFIGURATION, Page::Issuer, true),
     entry("/api", Page::Groups, true),
     entry("/api/*", Page::Group, false),
     entry("/apis", Page::Groups, true),
     entry("/apis/*", Page::Group, false),
+    entry("/debug/flags/v", Page::Debug, true),
+    entry("/debug/pprof", Page::Debug, true),
+    entry("/debug/pprof/*", Page::Debug, false),
+    entry("/debug/state", Page::Debug, true),
     entry("/healthz", Page::Health, true),
     entry("/healthz/*", Page::Health, false),
     entry("/livez", Page::Health, true),
@@ -74,9 +80,10 @@ impl Page {
         PAGES.iter().find(is).map(|entry| entry.page)
     }
 
-    /// The paths that the index names.
-    pub(super) fn listed() -> impl Iterator<Item = &'static str> {
-        PAGES.iter().filter(|entry| entry.listed).map(|entry| entry.path)
+    /// The paths that the index names; those for debugging only where they are there.
+    pub(super) fn listed(debug: bool) -> impl Iterator<Item = &'static str> {
+        let listed = move |entry: &&Entry| entry.listed && (debug || entry.page != Self::Debug);
+        PAGES.iter().filter(listed).map(|entry| entry.path)
     }
 }
 
@@ -97,7 +104,22 @@ mod tests {
         check("/apis/apps/v1/anything", Some(Page::Group));
         check("/healthz/ping", Some(Page::Health));
         check("/openapi/v3/apis/apps/v1", Some(Page::OpenApiParts));
-        for nothing in ["/", "/apix", "/healthzz", "/openapi", "/openapi/v2/x", "//api", "api"] {
+        check("/debug/pprof", Some(Page::Debug));
+        check("/debug/pprof/profile", Some(Page::Debug));
+        let named = |debug| Page::listed(debug).any(|path| path.starts_with("/debug"));
+        assert!(named(true) && !named(false));
+        for nothing in [
+            "/",
+            "/apix",
+            "/healthzz",
+            "/openapi",
+            "/openapi/v2/x",
+            "//api",
+            "api",
+            "/debug",
+            "/debug/flags",
+            "/debug/flags/v/x",
+        ] {
             check(nothing, None);
         }
     }

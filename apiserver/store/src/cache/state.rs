@@ -328,6 +328,16 @@ impl State {
         self.populations.get(cluster).copied().unwrap_or_default()
     }
 
+    /// Stored objects of each logical cluster that has some.
+    pub(super) fn populations(&self) -> Vec<(&str, usize)> {
+        self.populations.iter().map(|(cluster, count)| (&**cluster, *count)).collect()
+    }
+
+    /// The number of recent events, their bytes, and the revision that they begin after.
+    pub(super) fn recent(&self) -> (usize, usize, Revision) {
+        (self.recent.len(), self.recent_bytes, self.recent_after)
+    }
+
     fn count(&mut self, key: &Key, before: bool, after: bool) {
         if before == after {
             return;

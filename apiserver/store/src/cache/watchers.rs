@@ -95,6 +95,19 @@ impl Watchers {
         }
     }
 
+    /// Who watches. One of several scopes counts for each of them.
+    pub(super) fn count(&self) -> usize {
+        let open = |watchers: &Vec<Watcher>| {
+            watchers.iter().filter(|watcher| !watcher.events.is_closed()).count()
+        };
+        self.by_scope.values().map(open).sum()
+    }
+
+    /// The scopes that are watched.
+    pub(super) fn scopes(&self) -> usize {
+        self.by_scope.len()
+    }
+
     /// Ends every watch, as when the history between two states is unknown.
     pub(super) fn end_all(&mut self) {
         self.by_scope.clear();

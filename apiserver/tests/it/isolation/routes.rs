@@ -57,6 +57,7 @@ impl<'t> Line<'t> {
             let page = page.replace("healthz/*", "healthz/ping").replace("livez/*", "livez/ping");
             let page = page.replace("readyz/*", "readyz/ping").replace("v3/*", "v3/api/v1");
             let page = page.replace("api/*", "api/v1").replace("apis/*", "apis/apps");
+            let page = page.replace("pprof/*", "pprof/cmdline");
             let method = self.verb.to_uppercase().parse().unwrap();
             return Ask::new(method, &format!("{place}/{page}"));
         }

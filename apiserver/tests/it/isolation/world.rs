@@ -1,6 +1,6 @@
 //! A server with two logical clusters, and everybody who may ask it something.
 
-use apiserver::Network;
+use apiserver::{Network, ProfilingOptions};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -50,7 +50,8 @@ impl World {
         let (people, folder) = (Authority::new(), tempfile::tempdir().unwrap());
         let options = people.trusted(folder.path());
         let hub = Hub::start_with(|server| {
-            server.allow_outbound(Network::loopback()).auth(options.clone())
+            let server = server.allow_outbound(Network::loopback()).auth(options.clone());
+            server.profiling(ProfilingOptions::default())
         })
         .await;
         let (tasks, callers) = (Tasks::new(), Vec::new());

@@ -8,7 +8,8 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::{
-    CommitError, EmbeddedOptions, EmbeddedStore, Identity, Page, Range, Record, WatchMessage,
+    CommitError, EmbeddedOptions, EmbeddedStore, Figures, Identity, Page, Range, Record,
+    WatchMessage,
 };
 
 /// Every event of the resource from the beginning up to `last`, each a put of one key.
@@ -115,6 +116,10 @@ impl Store for Failing {
 
     fn identity(&self) -> &Identity {
         self.store.identity()
+    }
+
+    fn figures(&self) -> Figures {
+        self.store.figures()
     }
 
     async fn close(&self) {
