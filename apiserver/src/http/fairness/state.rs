@@ -72,3 +72,48 @@ impl Names<'_> {
         json!({"taken": all, "clusters": standings.len(), "largest": largest})
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use machinery::ClusterName;
+
+    use super::*;
+    use crate::auth::UserInfo;
+    use crate::http::fairness::{InflightLimits, Seats};
+    use crate::metrics::Metrics;
+    use crate::registry::ClusterScope;
+
+    #[tokio::test]
+    async fn those_that_have_most_are_named() {
+        let fairness = Fairness::new(InflightLimits::default(), &Metrics::new().flow);
+        let user = UserInfo::known("eve", &[]);
+        let caller = |cluster: &str| {
+            let scope = ClusterScope::One(ClusterName::parse(cluster).unwrap());
+            fairness.caller(&user, &scope)
+        };
+        let mut held = Vec::new();
+        for (cluster, weight) in [("a", 1), ("b", 3), ("gone", 2)] {
+            held.push(fairness.seat(Seats::Read, caller(cluster), weight).await.unwrap());
+        }
+        let place = fairness.watch(caller("a")).unwrap();
+        let state = fairness.state(["a", "b"].into_iter(), 2);
+        let reads = json!({
+            "seats": 400,
+            "taken": 6,
+            "waiting": 0,
+            "clusters": 3,
+            "largest": [
+                {"cluster": "b", "taken": 3, "waiting": 0},
+                {"cluster": null, "taken": 2, "waiting": 0},
+            ],
+        });
+        assert_eq!(state["reads"], reads);
+        assert_eq!(state["writes"]["clusters"], 0);
+        let watches = json!({
+            "taken": 1, "clusters": 1, "largest": [{"cluster": "a", "taken": 1}],
+        });
+        assert_eq!(state["watches"], watches);
+        drop((held, place));
+        assert_eq!(fairness.state(["a"].into_iter(), 2)["reads"]["taken"], 0);
+    }
+}
