@@ -187,8 +187,9 @@ impl Merged {
             let (wanted, part) = parts(wanted, held, at);
             let there = items(&part.items);
             let (list, added) = merge(&wanted, &there, &part.ours);
-            // Left out, what is ours alone goes, and what isn't ours stays as it is.
-            let said = !list.is_empty() && (part.owned || list != there);
+            // Left out, what is ours alone goes, and what isn't ours stays as it is. Where somebody has
+            // written the list anew, and nothing but ours into it, that has to be said.
+            let said = if part.owned { !list.is_empty() } else { list != there };
             merged.values.push(said.then_some(list));
             if !added.is_empty() {
                 merged.added.insert(way.pointer.clone(), added);

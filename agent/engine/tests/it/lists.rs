@@ -138,6 +138,24 @@ fn shared_objects_are_never_deleted() {
     assert_eq!(copy["metadata"]["labels"].get("workloads.kcp.io/synctarget"), None);
 }
 
+/// Who writes the list anew has it, also when nothing but the hub's is in it.
+#[test]
+fn what_somebody_else_has_written_again_goes_with_the_hub_s() {
+    let mut world = World::new();
+    let (hub, key) = (at_hub("serviceaccounts", "robot"), at_cluster("serviceaccounts", "robot"));
+    world.create(assigned("serviceaccounts", "robot", with_pull_secrets(&["c"])));
+    world.settle(1000);
+    for names in [["c", "y"].as_slice(), &["c"]] {
+        world.meddle(&key, "", "admin", with_pull_secrets(names));
+        world.settle(1000);
+        assert_eq!(pull_secrets(&world, "robot"), names);
+    }
+    world.change(&hub, with_pull_secrets(&[]));
+    world.settle(300_000);
+    assert_eq!(pull_secrets(&world, "robot"), [""; 0]);
+    assert_steady(&mut world);
+}
+
 /// What happens to an account, on either side and between.
 #[derive(Clone, Copy, Debug)]
 enum Deed {
