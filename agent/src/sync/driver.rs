@@ -205,7 +205,9 @@ impl Driver {
 
     /// Waits for the next thing to do.
     async fn step(&mut self, batch: &mut Vec<Input>) -> Step {
-        let due = self.engine.next_due().map(|due| self.begun + due);
+        // While no more may run, an answer has to come before anything can be planned.
+        let due = if self.room() > 0 { self.engine.next_due() } else { None };
+        let due = due.map(|due| self.begun + due);
         let due = due.unwrap_or_else(far).min(Instant::now() + TICK);
         let due = [self.status.due, self.report_due].into_iter().flatten().fold(due, Instant::min);
         let standing = async {
@@ -332,8 +334,13 @@ impl Driver {
         }
     }
 
+    /// How many more actions may run.
+    fn room(&self) -> usize {
+        self.settings.parallel.saturating_sub(self.running.len())
+    }
+
     fn plan(&mut self) {
-        let room = self.settings.parallel.saturating_sub(self.running.len());
+        let room = self.room();
         if room > 0 {
             let now = self.now();
             for action in self.engine.plan(now, room) {

@@ -22,6 +22,25 @@ async fn status(world: &World, name: &str, status: &Value) {
     world.physical.merge(&format!("{}/status", things(name)), &json!({"status": status})).await;
 }
 
+/// With more to do than may be under way, an agent waits for answers, and doesn't look again and again
+/// whether there is one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waits_for_room_does_nothing() {
+    const COUNT: u32 = 60;
+    let world = World::new().await;
+    for number in 0..COUNT {
+        world.assign("infra", THINGS, &format!("t{number}"), &json!({"spec": {"size": 1}})).await;
+    }
+    let agent = world.narrow_agent(&["things.x.io"]);
+    let path = world.target();
+    let all = |target: &Value| target["status"]["syncedObjects"] == COUNT;
+    world.hub.until(&path, "all are there", all).await;
+    let turns = agent.metric("kcp_sync_turn_seconds_count").await;
+    assert!(turns < f64::from(COUNT * 30), "{turns} turns");
+    agent.stop().await;
+    world.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_object_s_life() {
     let world = World::new().await;

@@ -342,6 +342,17 @@ impl World {
 
     /// One that reaches the hub at an address that an authority vouches for.
     pub(crate) fn agent_at(&self, hub: &str, authority: &Path, resources: &[&str]) -> Agent {
+        self.run(self.flags(hub, authority, resources))
+    }
+
+    /// One that has a single request under way at a time.
+    pub(crate) fn narrow_agent(&self, resources: &[&str]) -> Agent {
+        let mut flags = self.flags(&self.hub.url(), &self.file("ca.crt"), resources);
+        flags.push("--parallel=1".to_owned());
+        self.run(flags)
+    }
+
+    fn flags(&self, hub: &str, authority: &Path, resources: &[&str]) -> Vec<String> {
         let mut flags = vec![
             format!("--hub={hub}"),
             format!("--hub-ca-file={}", authority.display()),
@@ -353,7 +364,7 @@ impl World {
             format!("--to-kubeconfig={}", self.file("physical.kubeconfig").display()),
         ];
         flags.extend(resources.iter().map(|resource| format!("--resource={resource}")));
-        self.run(flags)
+        flags
     }
 
     /// The program with these flags.
