@@ -131,7 +131,13 @@ impl Endpoint {
 
 fn config(files: &TlsFiles) -> Result<ClientConfig, String> {
     let authorities = match &files.authorities {
-        Some(path) => certificates(path)?.into_iter().collect(),
+        Some(path) => {
+            let given: Authorities = certificates(path)?.into_iter().collect();
+            if given.is_empty() {
+                return Err(format!("{} holds no certificate", path.display()));
+            }
+            given
+        }
         None => Authorities::system(),
     };
     let builder = authorities.client().map_err(|error| said(&error))?;
@@ -187,5 +193,17 @@ mod tests {
     fn files_that_are_not_there_are_named() {
         let files = TlsFiles { authorities: Some("/nowhere/ca".into()), client: None };
         assert!(config(&files).unwrap_err().starts_with("/nowhere/ca: "));
+    }
+
+    #[test]
+    fn files_without_a_certificate_are_refused() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().to_path_buf();
+        for text in ["", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
+            fs::write(&path, text).unwrap();
+            let files = TlsFiles { authorities: Some(path.clone()), client: None };
+            let refused = config(&files).unwrap_err();
+            assert_eq!(refused, format!("{} holds no certificate", path.display()));
+        }
     }
 }
