@@ -21,11 +21,6 @@ use self::etcd::EtcdArgs;
 use crate::dialer::Network;
 use crate::serve::Server;
 
-/// Turns of tasks after which a busy thread looks for what has come over the network. A turn may take
-/// half a millisecond, so that with the runtime's usual 61 a request would wait for tens of them before
-/// anybody has read it.
-const EVENT_INTERVAL: u32 = 7;
-
 /// A Kubernetes API server with many cheap, isolated logical clusters.
 #[derive(Debug, Parser)]
 #[command(name = "kcp-apiserver", version)]
@@ -111,7 +106,6 @@ impl Args {
     pub fn run(self) -> anyhow::Result<()> {
         let threads = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
-            .event_interval(EVENT_INTERVAL)
             .build()
             .context("start the runtime")?;
         let done = threads.block_on(async {
