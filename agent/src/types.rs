@@ -26,7 +26,7 @@ mod report;
 mod run;
 mod selection;
 
-pub use cluster::served_by_hub;
+pub use cluster::{is_established, served_by_hub};
 pub use describe::{Described, content_name, of_definition};
 pub use hub::{Hub, HubError};
 pub use run::{Settings, run};

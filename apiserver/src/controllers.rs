@@ -22,14 +22,19 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
+use prometheus::IntGauge;
 use runtime::Tasks;
 use store::Urgency;
+use tokio_util::sync::CancellationToken;
 use tracing::info_span;
 
 use crate::auth::{MASTERS, UserInfo};
 use crate::metrics::Metrics;
 use crate::pki::ClientIssuer;
 use crate::registry::{Context, Registry};
+
+/// Begins a controller, which tells how many keys its queue has.
+type Run = fn(Arc<Registry>, IntGauge, CancellationToken) -> BoxFuture<'static, ()>;
 
 /// What of housekeeping can be set.
 #[derive(Clone, Debug)]
@@ -57,37 +62,23 @@ pub(crate) fn spawn(
         drop(tasks.spawn(info_span!("controller", name), controller));
     };
     let stop = tasks.cancellation();
-    start(
-        "content",
-        content::run(registry.clone(), metrics.queue("content"), stop.clone()).boxed(),
-    );
-    start("types", types::run(registry.clone(), metrics.queue("types"), stop.clone()).boxed());
-    start(
-        "garbage",
-        garbage::run(registry.clone(), metrics.queue("garbage"), stop.clone()).boxed(),
-    );
-    start(
-        "policies",
-        policies::run(registry.clone(), metrics.queue("policies"), stop.clone()).boxed(),
-    );
-    start(
-        "aggregation",
-        aggregation::run(registry.clone(), metrics.queue("aggregation"), stop.clone()).boxed(),
-    );
+    let with_queues: [(&'static str, Run); 8] = [
+        ("content", |registry, depth, stop| content::run(registry, depth, stop).boxed()),
+        ("types", |registry, depth, stop| types::run(registry, depth, stop).boxed()),
+        ("garbage", |registry, depth, stop| garbage::run(registry, depth, stop).boxed()),
+        ("policies", |registry, depth, stop| policies::run(registry, depth, stop).boxed()),
+        ("aggregation", |registry, depth, stop| aggregation::run(registry, depth, stop).boxed()),
+        ("quota", |registry, depth, stop| quota::run(registry, depth, stop).boxed()),
+        ("defaults", |registry, depth, stop| defaults::run(registry, depth, stop).boxed()),
+        ("tokens", |registry, depth, stop| tokens::run(registry, depth, stop).boxed()),
+    ];
+    for (name, run) in with_queues {
+        start(name, run(registry.clone(), metrics.queue(name), stop.clone()));
+    }
     start("expiry", expiry::run(registry.clone(), settings.event_ttl, stop.clone()).boxed());
-    start("quota", quota::run(registry.clone(), metrics.queue("quota"), stop.clone()).boxed());
-    let certificates = certificates::run(
-        registry.clone(),
-        issuer.clone(),
-        metrics.queue("certificates"),
-        stop.clone(),
-    );
+    let (issuer, depth) = (issuer.clone(), metrics.queue("certificates"));
+    let certificates = certificates::run(registry.clone(), issuer, depth, stop.clone());
     start("certificates", certificates.boxed());
-    start(
-        "defaults",
-        defaults::run(registry.clone(), metrics.queue("defaults"), stop.clone()).boxed(),
-    );
-    start("tokens", tokens::run(registry.clone(), metrics.queue("tokens"), stop.clone()).boxed());
 }
 
 /// The context of a request that a controller makes.

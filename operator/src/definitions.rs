@@ -80,11 +80,7 @@ async fn served(shared: &Api, name: &str) -> Result<(), DefinitionError> {
                     let told: Vec<String> = conditions
                         .map(|one| format!("{}={}: {}", one["type"], one["status"], one["message"]))
                         .collect();
-                    let is_there = found["status"]["conditions"].as_array().is_some_and(|all| {
-                        all.iter()
-                            .any(|one| one["type"] == "Established" && one["status"] == "True")
-                    });
-                    if is_there {
+                    if agent::types::is_established(&found) {
                         return;
                     }
                     why = told.join("; ");

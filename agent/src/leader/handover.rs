@@ -24,7 +24,7 @@ impl Handover {
     }
 
     /// Takes what another leader has left in a Lease. Where there is nothing, what is known stays.
-    pub(super) fn read(&self, lease: &Value) {
+    pub fn read(&self, lease: &Value) {
         let annotations = lease.pointer("/metadata/annotations");
         let text = annotations.and_then(|all| all.get(HUB_SEEN)).and_then(Value::as_str);
         if let Some(text) = text {
@@ -33,7 +33,7 @@ impl Handover {
     }
 
     /// Puts it into a Lease.
-    pub(super) fn write(&self, lease: &mut Value) {
+    pub fn write(&self, lease: &mut Value) {
         let Some(text) = self.text() else { return };
         let Some(metadata) = lease.get_mut("metadata").and_then(Value::as_object_mut) else {
             return;

@@ -323,7 +323,8 @@ impl Known {
     }
 }
 
-fn is_established(definition: &Value) -> bool {
+/// Whether a definition's type is served.
+pub fn is_established(definition: &Value) -> bool {
     let conditions = definition.pointer("/status/conditions").and_then(Value::as_array);
     let is =
         |condition: &Value| condition["type"] == "Established" && condition["status"] == "True";

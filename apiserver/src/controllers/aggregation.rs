@@ -50,7 +50,7 @@ pub(super) async fn run(registry: Arc<Registry>, depth: IntGauge, stop: Cancella
 async fn follow(registry: &Arc<Registry>, depth: &IntGauge) {
     let prefix = KeyPrefix::resource(&Kind::ClusterRole.resource());
     let scopes = [Scope::Prefix(prefix.clone())];
-    let mut queue: Queue<String> = Queue::counted(depth.clone());
+    let mut queue: Queue<String> = Queue::new(depth.clone());
     loop {
         let (listed, mut events) = registry.cache().list_and_watch(&prefix, &scopes, None);
         for object in &listed.objects {

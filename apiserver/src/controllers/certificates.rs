@@ -58,7 +58,7 @@ async fn follow(registry: &Registry, issuer: &ClientIssuer, depth: &IntGauge) {
     let scopes = [Scope::Prefix(prefix.clone())];
     let there: Filter = Arc::new(|event: &Event| event.current.is_some());
     let mut cleaning = tokio::time::interval(CLEANING);
-    let mut queue: Queue<Key> = Queue::counted(depth.clone());
+    let mut queue: Queue<Key> = Queue::new(depth.clone());
     loop {
         let (listed, mut events) = registry.cache().list_and_watch(&prefix, &scopes, Some(&there));
         for object in &listed.objects {

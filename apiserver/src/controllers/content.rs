@@ -61,7 +61,7 @@ async fn follow(registry: &Arc<Registry>, depth: &IntGauge) {
         event.current.as_ref().is_some_and(|object| object.header.is_deleting())
     });
     let prefixes = [KeyPrefix::resource(&namespaces()), record::prefix()];
-    let mut queue = Fair::counted(LIMITS, depth.clone());
+    let mut queue = Fair::new(LIMITS, depth.clone());
     let mut running = FuturesUnordered::new();
     loop {
         let [(found, mut first), (more, mut second)] = prefixes.each_ref().map(|prefix| {

@@ -39,7 +39,7 @@ async fn follow(registry: &Arc<Registry>, depth: &IntGauge) {
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             continue;
         };
-        let mut queue = Queue::counted(depth.clone());
+        let mut queue = Queue::new(depth.clone());
         for key in tombstones {
             queue.add(key, Instant::now());
         }

@@ -45,7 +45,7 @@ pub(super) struct Fair<K> {
     later: BTreeSet<(Instant, K)>,
     running: usize,
     /// Told how many keys there are.
-    depth: Option<IntGauge>,
+    depth: IntGauge,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +78,8 @@ impl InCluster for Key {
 // === impl Fair ===
 
 impl<K: Clone + Ord + Hash + InCluster> Fair<K> {
-    pub(super) fn new(limits: Limits) -> Self {
+    /// One that tells `depth` how many keys wait, run or rest.
+    pub(super) fn new(limits: Limits, depth: IntGauge) -> Self {
         Self {
             limits,
             items: HashMap::new(),
@@ -86,19 +87,12 @@ impl<K: Clone + Ord + Hash + InCluster> Fair<K> {
             turns: VecDeque::new(),
             later: BTreeSet::new(),
             running: 0,
-            depth: None,
+            depth,
         }
-    }
-
-    /// Tells `depth` how many keys wait, run or rest.
-    pub(super) fn counted(limits: Limits, depth: IntGauge) -> Self {
-        Self { depth: Some(depth), ..Self::new(limits) }
     }
 
     fn count(&self) {
-        if let Some(depth) = &self.depth {
-            depth.set(i64::try_from(self.items.len()).unwrap_or(i64::MAX));
-        }
+        self.depth.set(i64::try_from(self.items.len()).unwrap_or(i64::MAX));
     }
 
     /// Looks at `key` as soon as its logical cluster's turn comes.
@@ -264,12 +258,16 @@ mod tests {
         }
     }
 
+    fn queue_of(limits: Limits) -> Fair<Name> {
+        Fair::new(limits, IntGauge::new("depth", "Keys.").unwrap())
+    }
+
     const LIMITS: Limits = Limits { most: 3, share: 2, longest: Duration::from_secs(1) };
 
     #[test]
     fn clusters_take_turns_and_shares_hold() {
         let now = Instant::now();
-        let mut queue = Fair::new(LIMITS);
+        let mut queue = queue_of(LIMITS);
         for key in [(0, 1), (0, 2), (0, 3), (1, 1)] {
             queue.add(key);
         }
@@ -286,7 +284,7 @@ mod tests {
     #[test]
     fn tries_are_spread_out_and_news_come_at_once() {
         let now = Instant::now();
-        let mut queue = Fair::new(LIMITS);
+        let mut queue = queue_of(LIMITS);
         queue.add((0, 1));
         assert_eq!(queue.take(now), Some((0, 1)));
         queue.done((0, 1), true, now);
@@ -308,7 +306,7 @@ mod tests {
     #[test]
     fn who_rests_takes_no_place() {
         let now = Instant::now();
-        let mut queue = Fair::new(Limits { most: 1, ..LIMITS });
+        let mut queue = queue_of(Limits { most: 1, ..LIMITS });
         queue.add((0, 1));
         assert_eq!(queue.take(now), Some((0, 1)));
         queue.add((0, 2));
@@ -332,7 +330,7 @@ mod tests {
         #[test]
         fn nothing_is_lost(steps in proptest::collection::vec((0_u8..4, 0_u8..4, 0_u8..3), 1..200)) {
             let now = Instant::now();
-            let mut queue = Fair::new(LIMITS);
+            let mut queue = queue_of(LIMITS);
             let mut running = Vec::<Name>::new();
             let mut wanted = BTreeSet::new();
             for (step, cluster, name) in steps {

@@ -82,7 +82,7 @@ async fn collect(registry: &Arc<Registry>, depth: &IntGauge) {
             uids: Default::default(),
         };
         let since = registry.cache().revision();
-        let mut queue = Fair::counted(LIMITS, depth.clone());
+        let mut queue = Fair::new(LIMITS, depth.clone());
         let mut after: Option<Key> = None;
         loop {
             let page = registry.cache().scan(&everything, after.as_ref(), PAGE);

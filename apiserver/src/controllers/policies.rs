@@ -43,7 +43,7 @@ async fn follow(registry: &Arc<Registry>, depth: &IntGauge) {
         };
         event.current.is_some() && generation(&event.current) != generation(&event.previous)
     });
-    let mut queue = Queue::counted(depth.clone());
+    let mut queue = Queue::new(depth.clone());
     loop {
         let scopes = [Scope::Prefix(prefix.clone())];
         let (listed, mut events) =

@@ -19,7 +19,7 @@ const LONGEST: Duration = Duration::from_secs(5);
 pub(super) struct Queue<K> {
     waiting: BTreeMap<K, Waiting>,
     /// Told how many there are.
-    depth: Option<IntGauge>,
+    depth: IntGauge,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -31,19 +31,13 @@ struct Waiting {
 // === impl Queue ===
 
 impl<K: Ord + Clone> Queue<K> {
-    pub(super) fn new() -> Self {
-        Self { waiting: BTreeMap::new(), depth: None }
-    }
-
-    /// Tells `depth` how many keys there are.
-    pub(super) fn counted(depth: IntGauge) -> Self {
-        Self { depth: Some(depth), ..Self::new() }
+    /// One that tells `depth` how many keys there are.
+    pub(super) fn new(depth: IntGauge) -> Self {
+        Self { waiting: BTreeMap::new(), depth }
     }
 
     fn count(&self) {
-        if let Some(depth) = &self.depth {
-            depth.set(i64::try_from(self.waiting.len()).unwrap_or(i64::MAX));
-        }
+        self.depth.set(i64::try_from(self.waiting.len()).unwrap_or(i64::MAX));
     }
 
     /// Looks at `key` as soon as possible.
@@ -98,7 +92,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn tries_are_spread_out_and_news_come_at_once() {
-        let mut queue = Queue::new();
+        let mut queue = Queue::new(IntGauge::new("depth", "Keys.").unwrap());
         let start = Instant::now();
         queue.add("a", start);
         let (key, delay) = queue.take(start).unwrap();

@@ -50,7 +50,7 @@ pub(super) async fn run(registry: Arc<Registry>, depth: IntGauge, stop: Cancella
 async fn follow(registry: &Arc<Registry>, depth: &IntGauge) {
     let prefix = KeyPrefix::resource(&quotas());
     let of_interest: Filter = Arc::new(of_interest);
-    let mut queue = Fair::counted(LIMITS, depth.clone());
+    let mut queue = Fair::new(LIMITS, depth.clone());
     let mut running = FuturesUnordered::new();
     loop {
         let scopes = [Scope::Everything];

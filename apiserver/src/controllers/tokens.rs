@@ -81,7 +81,7 @@ fn context() -> Context {
 
 async fn follow(registry: &Arc<Registry>, depth: &IntGauge) {
     let filter: Filter = Arc::new(|event: &Event| news(event).is_some());
-    let mut queue = Fair::counted(LIMITS, depth.clone());
+    let mut queue = Fair::new(LIMITS, depth.clone());
     let mut running = FuturesUnordered::new();
     loop {
         let since = registry.cache().revision();

@@ -52,7 +52,7 @@ pub(super) async fn run(registry: Arc<Registry>, depth: IntGauge, stop: Cancella
 
 async fn follow(registry: &Arc<Registry>, depth: &IntGauge) {
     let prefix = KeyPrefix::resource(&definitions());
-    let mut queue = Queue::counted(depth.clone());
+    let mut queue = Queue::new(depth.clone());
     loop {
         let scopes = [Scope::Prefix(prefix.clone())];
         let (listed, mut events) = registry.cache().list_and_watch(&prefix, &scopes, None);

@@ -19,7 +19,7 @@ use runtime::logs::{FilterError, LogFilter};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use super::body::{self, Body};
+use super::body::Body;
 use super::handler::method_not_allowed;
 use super::query::Query;
 use super::{App, Call, Seen, json, not_found_page, text};
@@ -125,12 +125,7 @@ impl App {
     where
         B: http_body::Body<Data = Bytes> + Send + Unpin,
     {
-        let mut memory = self.fairness.body(call.caller);
-        let bytes = match body::read(&call.parts.headers, body, &mut memory).await {
-            Ok(bytes) => bytes,
-            Err(body::ReadError::Refused(error)) => return Err(error),
-            Err(body::ReadError::NoMemory) => return Err(self.fairness.body_refused()),
-        };
+        let (bytes, _memory) = self.read_body(call, body).await?;
         let wanted = std::str::from_utf8(&bytes)
             .map_err(|_| Error::bad_request("the filter of the log is not UTF-8"))?;
         let filter = logs.set(wanted).map_err(|error| match error {

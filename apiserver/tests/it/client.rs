@@ -10,6 +10,7 @@ use base64::Engine;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http2::{self, Connection, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject;
@@ -240,12 +241,18 @@ pub(crate) fn pem(kubeconfig: &str, field: &str) -> Vec<u8> {
     base64::engine::general_purpose::STANDARD.decode(data).unwrap()
 }
 
+/// Begins HTTP/2 over a connection: what sends requests, and what moves the bytes while it is polled.
+pub(crate) async fn multiplex(
+    stream: TlsStream<TcpStream>,
+) -> (SendRequest<Full<Bytes>>, Connection<TokioIo<TlsStream<TcpStream>>, Full<Bytes>, TokioExecutor>)
+{
+    http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap()
+}
+
 /// One request over a connection, by HTTP/2.
 pub(crate) async fn ask_over(stream: TlsStream<TcpStream>, ask: &Ask) -> Answer {
     let work = async {
-        let handshake =
-            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
-        let (mut sender, connection) = handshake.await.unwrap();
+        let (mut sender, connection) = multiplex(stream).await;
         let request = ask.request("https://localhost");
         tokio::select! {
             answer = async { Answer::of(sender.send_request(request).await.unwrap()).await } => answer,

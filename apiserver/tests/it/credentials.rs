@@ -3,12 +3,11 @@
 use futures::StreamExt;
 use http::Method;
 use http_body_util::BodyExt;
-use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 
 use crate::agents::{secrets, yard};
 use crate::authority::{Pair, params};
-use crate::client::{Ask, PATIENCE};
+use crate::client::{Ask, PATIENCE, multiplex};
 use crate::deeds::eventually;
 use crate::yard::{REQUESTS, Yard, request, uri};
 
@@ -177,9 +176,7 @@ struct Watching(futures::stream::BoxStream<'static, Value>);
 
 impl Watching {
     async fn start(yard: &Yard, who: &Pair, path: &str) -> Self {
-        let io = TokioIo::new(yard.hub.connect_as(Some(who)).await);
-        let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), io);
-        let (mut sender, connection) = handshake.await.unwrap();
+        let (mut sender, connection) = multiplex(yard.hub.connect_as(Some(who)).await).await;
         let mut connection = Box::pin(connection);
         let request = Ask::get(path).request("https://localhost");
         let answer = tokio::select! {

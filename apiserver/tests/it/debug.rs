@@ -7,12 +7,11 @@ use std::time::Duration;
 use apiserver::ProfilingOptions;
 use flate2::read::GzDecoder;
 use http::Method;
-use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::authority::Authority;
-use crate::client::{Ask, Hub, PATIENCE, Who, ask_over};
+use crate::client::{Ask, Hub, PATIENCE, Who, ask_over, multiplex};
 use crate::program::Program;
 
 const RBAC: &str = "/clusters/root/apis/rbac.authorization.k8s.io/v1";
@@ -106,9 +105,7 @@ async fn the_inner_state_is_told() {
         assert_eq!(made.status, 201, "{made:?}");
     }
     let stream = hub.connect(Who::Admin, b"h2").await;
-    let handshake =
-        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
-    let (mut sender, connection) = handshake.await.unwrap();
+    let (mut sender, connection) = multiplex(stream).await;
     let tasks = runtime::Tasks::new();
     drop(tasks.spawn(tracing::Span::none(), connection));
     let watch = Ask::get(&format!("{maps}?watch=1")).request("https://localhost");
@@ -159,9 +156,7 @@ async fn profiles_are_taken_and_bounded() {
 
     // While one is taken, nobody else gets one; when its client has gone, the next may.
     let stream = hub.connect(Who::Admin, b"h2").await;
-    let handshake =
-        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
-    let (mut sender, connection) = handshake.await.unwrap();
+    let (mut sender, connection) = multiplex(stream).await;
     let tasks = runtime::Tasks::new();
     drop(tasks.spawn(tracing::Span::none(), connection));
     let mut long = Box::pin(async {

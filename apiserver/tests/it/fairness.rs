@@ -6,13 +6,12 @@ use apiserver::{AuthOptions, InflightLimits};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use http::Method;
-use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::client::TlsStream;
 
-use crate::client::{Answer, Ask, Hub, PATIENCE, TOKEN, Who};
+use crate::client::{Answer, Ask, Hub, PATIENCE, TOKEN, Who, multiplex};
 use crate::deeds::create;
 
 const FEW: InflightLimits = InflightLimits { reads: 8, writes: 5, watches: 3 };
@@ -153,9 +152,7 @@ async fn a_tenant_whose_webhook_hangs_waits_alone() {
     assert_eq!(made.status, 201, "{made:?}");
 
     let stream = street.hub.connect(Who::Anonymous, b"h2").await;
-    let handshake =
-        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
-    let (sender, connection) = handshake.await.unwrap();
+    let (sender, connection) = multiplex(stream).await;
     // One has the seat, 128 wait, and the others are told to come back.
     let flood = (0..140).map(|_| {
         let (mut sender, request) =

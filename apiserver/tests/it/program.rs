@@ -6,11 +6,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use hyper::client::conn::http2::SendRequest;
-use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::Value;
 use tracing::Span;
 
-use crate::client::{Answer, Ask, PATIENCE, connect, pem};
+use crate::client::{Answer, Ask, PATIENCE, connect, multiplex, pem};
 
 /// A running server, killed at the latest when it is dropped.
 pub(crate) struct Program {
@@ -52,9 +51,7 @@ impl Program {
     pub(crate) async fn client(&self) -> Client {
         let ca = pem(&self.kubeconfig, "certificate-authority-data");
         let stream = connect(self.address, &ca, Some(&self.kubeconfig), b"h2").await;
-        let handshake =
-            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
-        let (sender, connection) = handshake.await.unwrap();
+        let (sender, connection) = multiplex(stream).await;
         let tasks = runtime::Tasks::new();
         drop(tasks.spawn(Span::none(), connection));
         Client { sender }

@@ -6,6 +6,7 @@
 //! authority's signs nothing.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{
@@ -55,21 +56,6 @@ impl Authorities {
         CertificateDer::pem_slice_iter(pem).filter_map(Result::ok).collect()
     }
 
-    /// Those of certificates. What is none is passed over.
-    fn of(certificates: impl IntoIterator<Item = CertificateDer<'static>>) -> Self {
-        let mut roots = RootCertStore::empty();
-        let mut given: Vec<CertificateDer<'static>> = Vec::new();
-        for certificate in certificates {
-            let Ok((_, parsed)) = X509Certificate::from_der(&certificate) else { continue };
-            if signs(&parsed) {
-                // Not every parser takes what the other takes; then it is believed itself, at least.
-                roots.add_parsable_certificates([certificate.clone()]);
-            }
-            given.push(certificate);
-        }
-        Self { roots, given }
-    }
-
     /// Whether there is none, so that nobody is believed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -90,8 +76,18 @@ impl Authorities {
 }
 
 impl FromIterator<CertificateDer<'static>> for Authorities {
+    /// Those of certificates. What is none is passed over.
     fn from_iter<T: IntoIterator<Item = CertificateDer<'static>>>(certificates: T) -> Self {
-        Self::of(certificates)
+        let mut authorities = Self { roots: RootCertStore::empty(), given: Vec::new() };
+        for certificate in certificates {
+            let Ok((_, parsed)) = X509Certificate::from_der(&certificate) else { continue };
+            if signs(&parsed) {
+                // Not every parser takes what the other takes; then it is believed itself, at least.
+                authorities.roots.add_parsable_certificates([certificate.clone()]);
+            }
+            authorities.given.push(certificate);
+        }
+        authorities
     }
 }
 
@@ -113,10 +109,9 @@ impl Verifier {
         let (_, certificate) =
             X509Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;
         // Times before 1970 are before any of today's.
-        let time = |time: i64| {
-            UnixTime::since_unix_epoch(std::time::Duration::from_secs(
-                u64::try_from(time).unwrap_or_default(),
-            ))
+        let time = |seconds: i64| {
+            let seconds = u64::try_from(seconds).unwrap_or_default();
+            UnixTime::since_unix_epoch(Duration::from_secs(seconds))
         };
         let validity = certificate.validity();
         let not_before = time(validity.not_before.timestamp());

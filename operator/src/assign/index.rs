@@ -16,6 +16,18 @@ pub(crate) struct Type {
     pub(crate) version: String,
 }
 
+/// Each type once: the latest version shows all objects.
+pub(crate) fn latest(types: impl IntoIterator<Item = Type>) -> BTreeMap<GroupResource, String> {
+    let mut latest: BTreeMap<GroupResource, String> = BTreeMap::new();
+    for kind in types {
+        let version = latest.entry(kind.resource).or_insert_with(|| kind.version.clone());
+        if machinery::version::compare(&kind.version, version).is_lt() {
+            *version = kind.version;
+        }
+    }
+    latest
+}
+
 /// An object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ObjectKey {

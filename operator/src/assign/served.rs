@@ -13,11 +13,11 @@ use std::time::Duration;
 use futures::StreamExt;
 use kube::core::{DynamicObject, PartialObjectMeta};
 use kube::runtime::watcher::{Config, Event};
-use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, warn};
 
 use super::Assigner;
+use super::index::{Type, latest};
 use super::plan::GroupResource;
 use crate::api::CallError;
 use crate::discovery::{self, Resources, Versions};
@@ -61,6 +61,10 @@ struct Doubts {
 impl Doubts {
     fn add(&mut self, name: &str, pause: Duration) {
         self.names.insert(name.to_owned());
+        self.look_in(pause);
+    }
+
+    fn look_in(&mut self, pause: Duration) {
         let then = Instant::now() + pause;
         self.due = Some(self.due.map_or(then, |due| due.min(then)));
     }
@@ -97,12 +101,11 @@ impl Assigner {
                 if listing && !doubts.listed.contains(name) {
                     doubts.listed.insert(name.to_owned());
                 }
-                let is_known = self.served.borrow().contains_key(&resource(name));
-                match event {
-                    _ if !is_known => doubts.add(name, GATHERED),
+                if !self.served.borrow().contains_key(&resource(name)) {
+                    doubts.add(name, GATHERED);
+                } else if !listing {
                     // Perhaps of other versions.
-                    Event::Apply(_) => doubts.add(name, LATER),
-                    _ => {}
+                    doubts.add(name, LATER);
                 }
             }
             Event::Delete(object) => {
@@ -129,7 +132,7 @@ impl Assigner {
             match discovery::resources(&self.hub.cluster("root"), Versions::All).await {
                 Ok(found) => {
                     let complete = found.complete;
-                    let found = latest(found);
+                    let found = latest(types(found));
                     doubts.basic.0.extend(found.keys().cloned());
                     doubts.basic.1 = complete;
                     self.serve(found, []);
@@ -150,7 +153,7 @@ impl Assigner {
         }
         self.serve(found, gone);
         if !doubts.basic.1 || !doubts.names.is_empty() {
-            doubts.due = Some(Instant::now() + LATER);
+            doubts.look_in(LATER);
         }
     }
 
@@ -164,7 +167,7 @@ impl Assigner {
         let served = versions.filter(|version| version["served"] == true);
         let names = served.filter_map(|version| version["name"].as_str());
         let latest = names.min_by(|a, b| machinery::version::compare(a, b));
-        Ok(latest.filter(|_| is_established(definition)).map(str::to_owned))
+        Ok(latest.filter(|_| agent::types::is_established(definition)).map(str::to_owned))
     }
 
     /// Some types are served, and some not any more.
@@ -203,22 +206,10 @@ fn resource(name: &str) -> GroupResource {
     (group.to_owned(), plural.to_owned())
 }
 
-fn is_established(definition: &Value) -> bool {
-    let conditions = definition["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.into_iter().any(|one| one["type"] == "Established" && one["status"] == "True")
-}
-
-/// Each type once: the latest version shows all objects.
-fn latest(found: Resources) -> BTreeMap<GroupResource, String> {
-    let mut latest: BTreeMap<GroupResource, String> = BTreeMap::new();
-    for one in found.listed {
-        let version =
-            latest.entry((one.group, one.resource)).or_insert_with(|| one.version.clone());
-        if machinery::version::compare(&one.version, version).is_lt() {
-            *version = one.version;
-        }
-    }
-    latest
+/// The types that discovery lists.
+fn types(found: Resources) -> impl Iterator<Item = Type> {
+    let listed = found.listed.into_iter();
+    listed.map(|one| Type { resource: (one.group, one.resource), version: one.version })
 }
 
 #[cfg(test)]
@@ -242,7 +233,7 @@ mod tests {
             ],
             complete: true,
         };
-        let found: Vec<_> = latest(found).into_iter().collect();
+        let found: Vec<_> = latest(types(found)).into_iter().collect();
         let expect = [(("", "secrets"), "v1"), (("apps", "deployments"), "v1")];
         let expect = expect.map(|((group, plural), version)| {
             ((group.to_owned(), plural.to_owned()), version.to_owned())

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info_span;
 
 use super::Assigner;
-use super::index::{Item, NamespaceKey, ObjectKey, TargetName, Type};
+use super::index::{Item, NamespaceKey, ObjectKey, TargetName, Type, latest};
 use super::plan::global;
 use super::standing::{Outline, accepted};
 use crate::marks::Marks;
@@ -110,15 +110,9 @@ impl Assigner {
     /// Which types are synced now, and which SyncTargets have changed.
     fn compare(&self) {
         let targets = self.targets.all();
-        // Several versions of a type are one watch: the latest shows all objects.
-        let mut latest: BTreeMap<_, String> = BTreeMap::new();
-        for kind in targets.iter().flat_map(|target| accepted(target).collect::<Vec<_>>()) {
-            let version = latest.entry(kind.resource).or_insert_with(|| kind.version.clone());
-            if machinery::version::compare(&kind.version, version).is_lt() {
-                *version = kind.version;
-            }
-        }
-        let types = latest.into_iter().map(|(resource, version)| Type { resource, version });
+        // Several versions of a type are one watch.
+        let types = latest(targets.iter().flat_map(|target| accepted(target)));
+        let types = types.into_iter().map(|(resource, version)| Type { resource, version });
         *self.types.lock() = types.collect();
         let now: BTreeMap<_, _> =
             targets.iter().map(|target| (target.key.clone(), Outline::of(target))).collect();

@@ -196,7 +196,7 @@ impl Controller {
         let failed = |error: CallError| physical::unreached("the physical cluster", &error);
         let installed = installed_in(api, uid).await.map_err(failed)?;
         if let Some(left) = seen::of_installed(api, &installed).await.map_err(failed)? {
-            seen::to_push(api, uid, left).await.map_err(failed)?;
+            seen::to_push(api, uid, &left).await.map_err(failed)?;
         }
         let retired = self.take_away(target, &physical, &installed).await?;
         // One that begins anew has no certificate, whoever was alive.

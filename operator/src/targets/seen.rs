@@ -6,7 +6,6 @@
 
 use agent::leader::{Handover, kept};
 use agent::manifest::{AGENT_NAME, Kind};
-use contract::HUB_SEEN;
 use serde_json::{Value, json};
 
 use super::uninstall::is_ours;
@@ -33,21 +32,19 @@ pub(crate) async fn of_push(api: &Api, uid: &str) -> Result<Option<String>, Call
 }
 
 /// Leaves it to an agent in this process.
-pub(crate) async fn to_push(api: &Api, uid: &str, seen: String) -> Result<(), CallError> {
-    let handover = Handover::default();
-    handover.set(seen);
-    readable(api.apply(&kept::path(uid), &kept::lease(uid, &handover)).await.map(Some)).map(drop)
+pub(crate) async fn to_push(api: &Api, uid: &str, seen: &str) -> Result<(), CallError> {
+    let lease = kept::lease(uid, &handover(seen));
+    readable(api.apply(&kept::path(uid), &lease).await.map(Some)).map(drop)
 }
 
 /// Leaves it to agents that are going to be in a namespace.
 pub(crate) async fn to_installed(api: &Api, namespace: &str, seen: &str) -> Result<(), CallError> {
-    let lease = json!({
+    let mut lease = json!({
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
-        "metadata": {
-            "name": AGENT_NAME, "namespace": namespace, "annotations": {HUB_SEEN: seen},
-        },
+        "metadata": {"name": AGENT_NAME, "namespace": namespace},
     });
+    handover(seen).write(&mut lease);
     readable(api.apply(&of_agents(namespace), &lease).await.map(Some)).map(drop)
 }
 
@@ -66,8 +63,17 @@ fn of_agents(namespace: &str) -> String {
     Kind::named("Lease").map(|kind| kind.path(namespace, AGENT_NAME)).unwrap_or_default()
 }
 
+fn handover(seen: &str) -> Handover {
+    let handover = Handover::default();
+    handover.set(seen.to_owned());
+    handover
+}
+
+/// What a Lease says was seen.
 fn text(lease: &Value) -> Option<String> {
-    lease["metadata"]["annotations"][HUB_SEEN].as_str().map(str::to_owned)
+    let handover = Handover::default();
+    handover.read(lease);
+    handover.text()
 }
 
 /// Whose kubeconfig has no right to it goes without.

@@ -42,10 +42,11 @@ impl Engine {
     pub(super) fn there(&self, id: Id) -> There {
         let Some(entry) = self.index.get(id) else { return There::default() };
         match &entry.copy {
-            Copy::Ours(down) if down.revision > 0 => {
-                There { lists: down.lists.clone(), version: down.revision.to_string() }
+            Copy::Ours(down) => {
+                let version = Some(down.revision).filter(|revision| *revision > 0);
+                let version = version.map(|revision| revision.to_string()).unwrap_or_default();
+                There { lists: down.lists.clone(), version }
             }
-            Copy::Ours(down) => There { lists: down.lists.clone(), version: String::new() },
             Copy::Foreign(foreign) => {
                 let live = foreign.live.as_ref().and_then(|live| serde_json::from_slice(live).ok());
                 let Some(live): Option<Value> = live else { return There::default() };

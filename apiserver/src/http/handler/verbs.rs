@@ -14,7 +14,7 @@ use crate::http::fairness::{self, Seat, Seats, Share};
 use crate::http::negotiate::{self, Shape};
 use crate::http::query::{PatchForm, WriteVerb, delete_options, list_options, write_options};
 use crate::http::request_info::Verb;
-use crate::http::{App, Seen, status};
+use crate::http::{App, Call, Seen, status};
 use crate::registry::{
     Body as Given, DeleteOptions, Deleted, Error, ListOptions, Media, View, Written,
 };
@@ -191,18 +191,30 @@ impl App {
         Ok((options, held))
     }
 
+    /// Reads a body, into its logical cluster's share of memory.
+    pub(in crate::http) async fn read_body<B>(
+        &self,
+        call: Call<'_>,
+        body: B,
+    ) -> Result<(Bytes, Share), Error>
+    where
+        B: http_body::Body<Data = Bytes> + Send + Unpin,
+    {
+        let mut memory = self.fairness.body(call.caller);
+        match body::read(&call.parts.headers, body, &mut memory).await {
+            Ok(bytes) => Ok((bytes, memory)),
+            Err(body::ReadError::Refused(error)) => Err(error),
+            Err(body::ReadError::NoMemory) => Err(self.fairness.body_refused()),
+        }
+    }
+
     /// Reads the body of a write, and waits for its turn.
     async fn take<B>(&self, found: Found<'_>, media: Media, body: B) -> Result<(Bytes, Held), Error>
     where
         B: http_body::Body<Data = Bytes> + Send + Unpin,
     {
         let call = found.call;
-        let mut memory = self.fairness.body(call.caller);
-        let bytes = match body::read(&call.parts.headers, body, &mut memory).await {
-            Ok(bytes) => bytes,
-            Err(body::ReadError::Refused(error)) => return Err(error),
-            Err(body::ReadError::NoMemory) => return Err(self.fairness.body_refused()),
-        };
+        let (bytes, mut memory) = self.read_body(call, body).await?;
         if !memory.grow(fairness::body_memory(media, &bytes)) {
             return Err(self.fairness.body_refused());
         }

@@ -8,14 +8,13 @@ use http::{Method, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::SendRequest;
-use hyper_util::rt::{TokioExecutor, TokioIo};
 use runtime::Tasks;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use tracing::info_span;
 
 use crate::authority::{Authority, Pair};
-use crate::client::{Answer, Ask, Hub, PATIENCE, connect_by, pem};
+use crate::client::{Answer, Ask, Hub, PATIENCE, connect_by, multiplex, pem};
 
 pub(super) const RBAC: &str = "apis/rbac.authorization.k8s.io/v1";
 pub(super) const CLUSTERS: &str = "/clusters/root/apis/core.kcp.io/v1alpha1/logicalclusters";
@@ -158,9 +157,7 @@ impl World {
     pub(super) async fn caller(&self, pair: Option<Pair>, token: Option<String>) -> Caller {
         let ca = pem(self.hub.kubeconfig(), "certificate-authority-data");
         let stream = connect_by(self.hub.address(), &ca, pair.as_ref(), b"h2").await;
-        let handshake =
-            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
-        let (sender, connection) = handshake.await.unwrap();
+        let (sender, connection) = multiplex(stream).await;
         drop(self.tasks.spawn(info_span!("client"), async move {
             // It ends with its caller or with the server.
             connection.await.ok();

@@ -103,16 +103,17 @@ pub(super) fn account_secrets_are_merged(row: &Row<'_>) -> Result<()> {
 /// beside the hub's, also in the account that each namespace has by itself, and when they come while
 /// ours change.
 pub(super) fn account_pull_secrets_are_merged(row: &Row<'_>) -> Result<()> {
+    let named =
+        |pulls: &[&str]| pulls.iter().map(|name| json!({"name": name})).collect::<Vec<Value>>();
     let account = |name: &str, note: &str, pulls: &[&str]| {
-        let pulls: Vec<Value> = pulls.iter().map(|name| json!({"name": name})).collect();
         json!({
             "apiVersion": "v1", "kind": "ServiceAccount",
-            "metadata": {"name": name, "annotations": {"note": note}}, "imagePullSecrets": pulls,
+            "metadata": {"name": name, "annotations": {"note": note}},
+            "imagePullSecrets": named(pulls),
         })
     };
     let local = |name: &str, pulls: &[&str]| {
-        let pulls: Vec<Value> = pulls.iter().map(|name| json!({"name": name})).collect();
-        let patch = json!({"imagePullSecrets": pulls}).to_string();
+        let patch = json!({"imagePullSecrets": named(pulls)}).to_string();
         let what = format!("serviceaccount/{name}");
         row.down.ok(&["patch", &what, "--type=merge", "--patch", &patch])
     };

@@ -1,7 +1,5 @@
 //! What `crypto/x509` answers, case by case.
 
-use std::time::Duration;
-
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     date_time_ymd,

@@ -5,9 +5,8 @@ use serde_json::{Value, json};
 use super::{Ask, names_an_object};
 use crate::Now;
 use crate::digest::Digest;
-use crate::engine::entry::{Id, Remake, State, TypeId, Up, Work};
+use crate::engine::entry::{Id, Remake, State, Up, Work};
 use crate::engine::{Engine, millis};
-use crate::lists::Wanted;
 
 impl Engine {
     pub(super) fn found_upstream(&mut self, id: Id, body: &Value, now: Now) {
@@ -42,7 +41,7 @@ impl Engine {
             .is_some_and(|entry| entry.up.as_ref().is_some_and(|known| known.body.is_none()));
         let mut up = up;
         if body_needed && up.body.is_none() {
-            up.body = self.whole_body(kind, &cluster, body);
+            up.body = self.wanted(kind, &cluster, body).map(|(body, _)| body);
         }
         let has_other_uid = { self.index.get(id) }
             .and_then(|entry| entry.ours())
@@ -69,23 +68,6 @@ impl Engine {
                 self.pause(id, Work::Up, now);
             }
         }
-    }
-
-    /// What is to be there, of an object that is too large to be kept.
-    pub(super) fn whole_body(
-        &self,
-        kind: TypeId,
-        cluster: &str,
-        object: &Value,
-    ) -> Option<Box<[u8]>> {
-        let kind = self.kind(kind)?;
-        let synced = kind.synced.as_ref()?;
-        let namespace = |name: &str| crate::names::namespace(&self.target, cluster, name);
-        let mut desired = self.rules.desired(&kind.rule, object, &namespace);
-        Wanted::take(&kind.rule.merge, &mut desired);
-        desired["apiVersion"] = synced.api_version().into();
-        desired["kind"] = (&*synced.kind).into();
-        Some(desired.to_string().into_bytes().into_boxed_slice())
     }
 
     /// Whether a live object says, beyond doubt, that its copy is to go.

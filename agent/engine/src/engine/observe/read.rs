@@ -16,13 +16,13 @@ use crate::locator::Locator;
 use crate::names;
 
 impl Engine {
-    /// What matters of an upstream object.
-    pub(in crate::engine) fn read_object(
+    /// What an upstream object says is to be there, and what of it is to be merged into lists.
+    pub(in crate::engine) fn wanted(
         &self,
         kind: TypeId,
         cluster: &str,
         object: &Value,
-    ) -> Option<Up> {
+    ) -> Option<(Box<[u8]>, Option<Wanted>)> {
         let kind = self.kind(kind)?;
         let synced = kind.synced.as_ref()?;
         let namespace = |name: &str| names::namespace(&self.target, cluster, name);
@@ -31,8 +31,19 @@ impl Engine {
         // Items of lists may lack them.
         desired["apiVersion"] = synced.api_version().into();
         desired["kind"] = (&*synced.kind).into();
+        Some((bytes(&desired), lists))
+    }
+
+    /// What matters of an upstream object.
+    pub(in crate::engine) fn read_object(
+        &self,
+        kind: TypeId,
+        cluster: &str,
+        object: &Value,
+    ) -> Option<Up> {
+        let (body, lists) = self.wanted(kind, cluster, object)?;
+        let kind = self.kind(kind)?;
         let generation = number(object, "generation");
-        let body = bytes(&desired);
         let mut digest = Hasher::new();
         digest.text(&String::from_utf8_lossy(&body));
         digest.text(&generation.to_string());
