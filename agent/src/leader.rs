@@ -13,11 +13,11 @@
 //! - A leader stops [`MARGIN`] before another may begin: its [`Term`] ends that long before the
 //!   Lease does, counted from before the last renewal was sent, whatever becomes of later ones.
 //! - What a leader hands over ([`Handover`]) is written with each renewal, and costs no write of its
-//!   own; the next one has it before it begins.
+//!   own but where it is urgent: then the Lease is renewed at once. The next one has it before it begins.
 //! - Two never hold it at once: every write names the version of the Lease that it was decided on.
 
 mod election;
-mod handover;
+pub mod handover;
 pub mod kept;
 
 use std::time::Duration;
@@ -111,7 +111,10 @@ impl Candidate {
             if next >= end {
                 break;
             }
-            tokio::time::sleep_until(next).await;
+            tokio::select! {
+                () = tokio::time::sleep_until(next) => {}
+                () = self.handover.urgent() => {}
+            }
             let begun = Instant::now();
             let round = self.round(&mut term.election);
             match tokio::time::timeout_at(end.min(begun + PATIENCE), round).await {
@@ -143,9 +146,10 @@ impl Candidate {
     async fn give_back(&self, election: &mut Election) {
         let path = self.path();
         while let Some(mut body) = election.release(Timestamp::now()) {
-            self.handover.write(&mut body);
+            let written = self.handover.write(&mut body);
             let ask = Ask::with(Method::PUT, &path, JSON, body.to_string().into_bytes());
             if self.link.ask(ask).await.is_ok_and(|told| told.status.is_success()) {
+                self.handover.written(written);
                 return debug!("gave the lease back");
             }
             let state = loop {
@@ -180,10 +184,11 @@ impl Candidate {
                 }
                 Decision::Write(body) => (Method::PUT, self.path(), body),
             };
-        self.handover.write(&mut body);
+        let handed = self.handover.write(&mut body);
         let ask = Ask::with(method, &path, JSON, body.to_string().into_bytes());
         let why = match self.link.ask(ask).await {
             Ok(told) if told.status.is_success() => {
+                self.handover.written(handed);
                 let written = serde_json::from_slice(&told.body).unwrap_or(body);
                 election.written(LeaseState::of(written), Instant::now());
                 return Round::Leads;

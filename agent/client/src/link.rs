@@ -56,6 +56,8 @@ pub(crate) struct Inner {
     leases: Pool,
     /// How many answers were 401.
     unauthorized: watch::Sender<u64>,
+    /// How many connections were opened.
+    opened: watch::Sender<u64>,
     tasks: Tasks,
 }
 
@@ -86,6 +88,7 @@ impl Link {
             calls: Pool::default(),
             leases: Pool::default(),
             unauthorized: watch::Sender::new(0),
+            opened: watch::Sender::new(0),
             tasks,
             settings,
         };
@@ -140,6 +143,13 @@ impl Link {
     /// How many answers were 401 so far; it changes with each.
     pub fn unauthorized(&self) -> watch::Receiver<u64> {
         self.inner.unauthorized.subscribe()
+    }
+
+    /// How many connections were opened so far that carry many requests at a time; it changes before a
+    /// new one is first used. Who answers over a new one may be another server than before. Those of
+    /// HTTP/1.1 are not counted: some servers want a new one for each request.
+    pub fn opened(&self) -> watch::Receiver<u64> {
+        self.inner.opened.subscribe()
     }
 
     /// How many connections are open: for watches, calls, Leases. Those that only finish what they

@@ -53,9 +53,9 @@ pub fn path(uid: &str) -> String {
     format!("/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{}", name(uid))
 }
 
-/// The Lease for a SyncTarget, with what is to be kept in it.
-pub fn lease(uid: &str, handover: &Handover) -> Value {
-    let mut lease = json!({
+/// The Lease for a SyncTarget, with nothing in it yet.
+pub fn lease(uid: &str) -> Value {
+    json!({
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
         "metadata": {
@@ -63,9 +63,7 @@ pub fn lease(uid: &str, handover: &Handover) -> Value {
             "namespace": NAMESPACE,
             "labels": {MANAGED_BY: MANAGED_BY_OPERATOR, SYNC_TARGET_LABEL: uid},
         },
-    });
-    handover.write(&mut lease);
-    lease
+    })
 }
 
 // === impl Kept ===
@@ -80,6 +78,7 @@ impl Kept {
                 Err(403) => {
                     let lease = path(&self.uid);
                     warn!(lease, "what was seen of the hub is not kept: the Lease may not be read");
+                    self.handover.give_up();
                     return;
                 }
                 Err(status) => debug!(status, "what was seen of the hub is not known"),
@@ -96,15 +95,18 @@ impl Kept {
         loop {
             let begun = Instant::now();
             let text = self.handover.text();
-            let next = if text == written || self.write().await {
+            let is_kept = text == written && !self.handover.is_urgent();
+            if is_kept || self.write().await {
                 written = text;
                 pause = FIRST;
-                PERIOD
+                tokio::select! {
+                    () = tokio::time::sleep_until(begun + PERIOD) => {}
+                    () = self.handover.urgent() => {}
+                }
             } else {
                 pause = (pause * 2).min(LONGEST);
-                pause
-            };
-            tokio::time::sleep_until(begun + next).await;
+                tokio::time::sleep_until(begun + pause).await;
+            }
         }
     }
 
@@ -126,12 +128,19 @@ impl Kept {
 
     async fn write(&self) -> bool {
         let path = format!("{}?fieldManager={}&force=true", path(&self.uid), contract::AGENT);
-        let body = lease(&self.uid, &self.handover).to_string().into_bytes();
+        let mut lease = lease(&self.uid);
+        let handed = self.handover.write(&mut lease);
+        let body = lease.to_string().into_bytes();
         let ask = Ask::with(Method::PATCH, &path, "application/apply-patch+yaml", body);
         let told = self.link.ask(ask).await;
         let written = told.as_ref().is_ok_and(|told| told.status.is_success());
-        if !written {
+        if written {
+            self.handover.written(handed);
+        } else {
             let status = told.ok().map(|told| told.status.as_u16());
+            if status == Some(403) {
+                self.handover.give_up();
+            }
             debug!(?status, "what was seen of the hub is not kept");
         }
         written
@@ -148,12 +157,9 @@ mod tests {
 
     #[test]
     fn leases() {
-        let handover = Handover::default();
-        let lease = |handover: &Handover| lease("u", handover)["metadata"].clone();
-        assert_eq!(lease(&handover).get("annotations"), None);
-        handover.set("x".to_owned());
-        assert_eq!(lease(&handover)["annotations"], json!({contract::HUB_SEEN: "x"}));
-        assert_eq!(lease(&handover)["labels"][SYNC_TARGET_LABEL], "u");
+        let lease = lease("u");
+        assert_eq!(lease["metadata"]["labels"][SYNC_TARGET_LABEL], "u");
         assert!(path("u").ends_with("/kube-system/leases/kcp-agent-u"));
+        assert_eq!(lease["metadata"]["name"], "kcp-agent-u");
     }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{
-    Adoption, Approvals, Engine, Exemption, Identity, Limits, Mapping, Now, Outcome, Side,
-    StatusDown, Target, Upsync,
+    Adoption, Approvals, Engine, Exemption, Identity, Limits, Mapping, Memory, Now, Outcome, Side,
+    StatusDown, Target, UpstreamChange, Upsync,
 };
 use futures::StreamExt;
 use futures::future::{BoxFuture, FutureExt};
@@ -55,10 +55,12 @@ pub async fn run(
     progress.send_replace(Progress { complete: false, waits_for: HUB.to_owned() });
     let mut following = Following::new(&settings, &tasks);
     // What the engine is told of is of the hub that it begins with, and of no other.
-    let (identity, object) = loop {
+    let (identity, object, opened) = loop {
         match following.followed.recv().await {
-            Some(Followed::Known(identity, object)) if identity.target == settings.target.uid => {
-                break (identity, object);
+            Some(Followed::Known(identity, object, opened))
+                if identity.target == settings.target.uid =>
+            {
+                break (identity, object, opened);
             }
             // One that was made again under the same name is another target.
             Some(Followed::Known(..) | Followed::Unknown) => {}
@@ -66,7 +68,7 @@ pub async fn run(
         }
     };
     let mut driver = Driver::new(settings, &tasks, following, &identity, progress, seen);
-    driver.follow(Followed::Known(identity, object));
+    driver.follow(Followed::Known(identity, object, opened));
     driver.run().await;
 }
 
@@ -90,6 +92,11 @@ struct Driver {
     object: Arc<Value>,
     /// Whether the hub is known to be the same as before.
     known: bool,
+    proof: Proof,
+    /// What was handed over last.
+    handed: Option<Memory>,
+    /// What was told last of how the hub has changed.
+    told_change: Option<UpstreamChange>,
     lost: [bool; 2],
     status: StatusWriter,
     progress: watch::Sender<Progress>,
@@ -100,6 +107,16 @@ struct Driver {
     dropped_events: u64,
 }
 
+/// Of which connections to the hub it is known who answers.
+struct Proof {
+    /// How many were opened so far.
+    opened: watch::Receiver<u64>,
+    /// How many had been when the SyncTarget was read.
+    proven: u64,
+    /// More have been since, and the engine knows.
+    in_doubt: bool,
+}
+
 enum Step {
     Inputs(usize),
     Done(Done),
@@ -107,6 +124,8 @@ enum Step {
     Reach,
     Types,
     Standing,
+    Opened,
+    Kept,
     Status(Option<Value>),
     Due,
 }
@@ -126,9 +145,11 @@ impl Driver {
         let watches = Watches::new(&settings, tasks, sender);
         let mut engine = Engine::new(target_of(&settings, &Value::Null, identity.clone()));
         let kept = settings.handover.as_ref().and_then(Handover::text);
-        if let Some(memory) = kept.and_then(|text| serde_json::from_str(&text).ok()) {
-            engine.remember(&memory);
+        let handed = kept.and_then(|text| serde_json::from_str::<Memory>(&text).ok());
+        if let Some(memory) = &handed {
+            engine.remember(memory);
         }
+        let opened = settings.upstream.link.opened();
         Self {
             engine,
             begun: Instant::now(),
@@ -138,6 +159,9 @@ impl Driver {
             running: FuturesUnordered::new(),
             object: Arc::new(Value::Null),
             known: false,
+            handed,
+            told_change: None,
+            proof: Proof { opened, proven: 0, in_doubt: false },
             lost: [false; 2],
             status: StatusWriter::default(),
             progress,
@@ -182,7 +206,7 @@ impl Driver {
                     }
                 }
                 Step::Status(written) => self.status.done(written),
-                Step::Standing => {}
+                Step::Standing | Step::Opened | Step::Kept => {}
                 Step::Due => {
                     let past = |due: &Instant| *due <= turn;
                     // What is due now is looked at in the report.
@@ -192,6 +216,7 @@ impl Driver {
                     }
                 }
             }
+            self.doubt();
             self.plan();
             self.watches.known(self.engine.newest());
             let due = *self.report_due.get_or_insert(turn + REPORT);
@@ -229,12 +254,21 @@ impl Driver {
                 std::future::pending::<()>().await;
             }
         };
+        let handover = self.settings.handover.as_ref().filter(|handover| handover.is_urgent());
+        let kept = async {
+            match handover {
+                Some(handover) => handover.kept().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             count = self.inputs.recv_many(batch, BATCH) => Step::Inputs(count),
             Some(done) = self.running.next(), if !self.running.is_empty() => Step::Done(done),
             Some(followed) = self.following.followed.recv() => Step::Followed(followed),
             () = types => Step::Types,
             () = standing => Step::Standing,
+            Ok(()) = self.proof.opened.changed() => Step::Opened,
+            () = kept => Step::Kept,
             written = writing => Step::Status(written),
             Ok(()) = self.following.reach.changed() => Step::Reach,
             () = tokio::time::sleep_until(due) => Step::Due,
@@ -303,7 +337,9 @@ impl Driver {
                 self.known = false;
                 self.engine.identity(None, now);
             }
-            Followed::Known(identity, object) => {
+            Followed::Known(identity, object, opened) => {
+                self.proof.proven = opened;
+                self.proof.in_doubt = false;
                 if !self.known {
                     info!(hub = %identity.hub, target = %identity.target, "the hub is known");
                     self.engine.reachable(Side::Upstream, now);
@@ -321,6 +357,18 @@ impl Driver {
                 self.watches.set(self.engine.watched(), self.engine.upsynced());
                 self.seen.send_replace(Some(object));
             }
+        }
+    }
+
+    /// Whoever answers over a connection that was opened since the SyncTarget was read may be another
+    /// hub, or the same one after it was restored: until it is read again, nothing that was said over
+    /// it is evidence.
+    fn doubt(&mut self) {
+        let opened = *self.proof.opened.borrow_and_update();
+        if opened > self.proof.proven && !self.proof.in_doubt {
+            self.proof.in_doubt = true;
+            self.engine.identity(None, self.now());
+            self.following.poke.now();
         }
     }
 
@@ -417,3 +465,6 @@ fn target_of(settings: &Settings, object: &Value, identity: Identity) -> Target 
         limits: Limits::default(),
     }
 }
+
+#[cfg(test)]
+mod tests;

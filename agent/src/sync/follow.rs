@@ -9,6 +9,7 @@ use client::{Ask, Link};
 use engine::Identity;
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc, watch};
+use tokio::time::Instant;
 use tracing::debug;
 
 use super::side::{Shape, Upstream};
@@ -21,6 +22,9 @@ const PERIOD: Duration = Duration::from_secs(10);
 /// How soon it is read again when that failed.
 const AGAIN: Duration = Duration::from_secs(1);
 
+/// The shortest time between two reads: connections may come one after the other.
+const APART: Duration = Duration::from_millis(250);
+
 /// How often the physical cluster is asked for its version.
 const PROBE: Duration = Duration::from_secs(15);
 
@@ -30,8 +34,9 @@ const PROBE_AGAIN: Duration = Duration::from_secs(3);
 /// Who is upstream, as just read.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Followed {
-    /// The hub, and the SyncTarget; null for a plain API server.
-    Known(Identity, Arc<Value>),
+    /// The hub, and the SyncTarget; null for a plain API server. Last, how many connections had been
+    /// opened before it was read: of who answers over later ones it says nothing.
+    Known(Identity, Arc<Value>, u64),
     /// Nobody can tell.
     Unknown,
 }
@@ -79,24 +84,32 @@ pub(super) async fn upstream(
     poke: &Poke,
     told: &mpsc::Sender<Followed>,
 ) {
+    let opened = upstream.link.opened();
     loop {
+        let before = *opened.borrow();
         let read = match upstream.shape {
             Shape::Hub => of_hub(&upstream.link, target).await,
             Shape::Plain => of_plain(&upstream.link, target).await,
         };
+        let begun = Instant::now();
         let known = read.is_some();
+        let read = read.map(|(identity, object)| Followed::Known(identity, object, before));
         if told.send(read.unwrap_or(Followed::Unknown)).await.is_err() {
             return;
         }
         let pause = if known && !poke.often.load(Ordering::Relaxed) { PERIOD } else { AGAIN };
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            () = poke.now.notified() => {}
+            () = poke.now.notified() => {
+                if known {
+                    tokio::time::sleep_until(begun + APART).await;
+                }
+            }
         }
     }
 }
 
-async fn of_hub(hub: &Link, target: &TargetRef) -> Option<Followed> {
+async fn of_hub(hub: &Link, target: &TargetRef) -> Option<(Identity, Arc<Value>)> {
     let object = match target.read_any(hub).await {
         Ok(Read::Found(object)) => object,
         Ok(other) => {
@@ -130,11 +143,11 @@ async fn of_hub(hub: &Link, target: &TargetRef) -> Option<Followed> {
         target: uid,
         incarnation: incarnation.unwrap_or_default(),
     };
-    Some(Followed::Known(identity, Arc::new(object)))
+    Some((identity, Arc::new(object)))
 }
 
 /// Of a plain API server, the namespace `kube-system` is as old as the cluster.
-async fn of_plain(link: &Link, target: &TargetRef) -> Option<Followed> {
+async fn of_plain(link: &Link, target: &TargetRef) -> Option<(Identity, Arc<Value>)> {
     let uid = kube_system(link, "").await?;
     let identity = Identity {
         hub: uid.clone(),
@@ -142,7 +155,7 @@ async fn of_plain(link: &Link, target: &TargetRef) -> Option<Followed> {
         target: target.uid.clone(),
         incarnation: 0,
     };
-    Some(Followed::Known(identity, Arc::new(Value::Null)))
+    Some((identity, Arc::new(Value::Null)))
 }
 
 /// The UID of the namespace `kube-system`.

@@ -66,12 +66,15 @@ async fn go_back(world: &mut World, way: Way) -> Value {
     agent.ready().await;
     until("all counted", async || agent.metric("kcp_sync_objects{state=\"synced\"}").await >= 1.0)
         .await;
-    agent.stop().await;
     let lease = format!("/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/kcp-agent");
-    let lease = world.physical.get(&lease).await.unwrap();
-    let kept = lease["metadata"]["annotations"]["workloads.kcp.io/hub-seen"].as_str().unwrap();
-    let kept: Value = serde_json::from_str(kept).unwrap();
-    assert!(kept["revision"].as_u64().unwrap() >= seen, "{kept}");
+    let has_seen = |lease: &Value| {
+        let kept = lease["metadata"]["annotations"]["workloads.kcp.io/hub-seen"].as_str();
+        let kept: Option<Value> = kept.and_then(|kept| serde_json::from_str(kept).ok());
+        kept.is_some_and(|kept| kept["revision"].as_u64().is_some_and(|kept| kept >= seen))
+    };
+    world.physical.until(&lease, "has what was seen", has_seen).await;
+    agent.stop().await;
+    assert!(has_seen(&world.physical.get(&lease).await.unwrap()));
 
     world.hub.stop().await;
     match way {
@@ -100,7 +103,8 @@ async fn nothing_is_deleted(world: &World, before: &Value, reason: &str) {
     }
 }
 
-/// A person accepts the hub as it is; then it counts what it says, for the next agent, too.
+/// A person accepts the hub as it is; then it counts what it says, for the next agent, too, even if the
+/// first one crashes as soon as it has told so, and the approval has gone.
 async fn is_accepted(world: &World) {
     let agent = world.agent();
     agent.ready().await;
@@ -114,11 +118,15 @@ async fn is_accepted(world: &World) {
     world.hub.merge(&world.target(), &approval).await;
     world.physical.until_gone(&copy()).await;
     world.hub.until(&world.target(), "as known", |target| !is_changed(target)).await;
-    agent.stop().await;
+    agent.kill().await;
+    let approval =
+        json!({"metadata": {"annotations": {"workloads.kcp.io/approve-upstream": null}}});
+    world.hub.merge(&world.target(), &approval).await;
     let agent = world.agent();
     agent.ready().await;
     world.hub.merge(&format!("/clusters/infra{MAPS}/late"), &state("Remove")).await;
     world.physical.until_gone(&format!("{MAPS}/late")).await;
+    assert!(!is_changed(&world.hub.get(&world.target()).await.unwrap()));
     agent.stop().await;
 }
 

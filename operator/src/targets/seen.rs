@@ -4,7 +4,7 @@
 //! of the agents there, or, of agents that run in this process, in one of `kube-system`. Where that can't
 //! be read or written, the copies say enough to keep most of them (see the sync engine).
 
-use agent::leader::{Handover, kept};
+use agent::leader::{handover, kept};
 use agent::manifest::{AGENT_NAME, Kind};
 use serde_json::{Value, json};
 
@@ -33,7 +33,8 @@ pub(crate) async fn of_push(api: &Api, uid: &str) -> Result<Option<String>, Call
 
 /// Leaves it to an agent in this process.
 pub(crate) async fn to_push(api: &Api, uid: &str, seen: &str) -> Result<(), CallError> {
-    let lease = kept::lease(uid, &handover(seen));
+    let mut lease = kept::lease(uid);
+    handover::put(&mut lease, seen);
     readable(api.apply(&kept::path(uid), &lease).await.map(Some)).map(drop)
 }
 
@@ -44,7 +45,7 @@ pub(crate) async fn to_installed(api: &Api, namespace: &str, seen: &str) -> Resu
         "kind": "Lease",
         "metadata": {"name": AGENT_NAME, "namespace": namespace},
     });
-    handover(seen).write(&mut lease);
+    handover::put(&mut lease, seen);
     readable(api.apply(&of_agents(namespace), &lease).await.map(Some)).map(drop)
 }
 
@@ -63,17 +64,9 @@ fn of_agents(namespace: &str) -> String {
     Kind::named("Lease").map(|kind| kind.path(namespace, AGENT_NAME)).unwrap_or_default()
 }
 
-fn handover(seen: &str) -> Handover {
-    let handover = Handover::default();
-    handover.set(seen.to_owned());
-    handover
-}
-
 /// What a Lease says was seen.
 fn text(lease: &Value) -> Option<String> {
-    let handover = Handover::default();
-    handover.read(lease);
-    handover.text()
+    handover::text(lease).map(str::to_owned)
 }
 
 /// Whose kubeconfig has no right to it goes without.

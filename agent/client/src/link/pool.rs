@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::connection::{Connection, Slot};
@@ -25,8 +26,14 @@ pub(crate) struct Pool {
 // === impl Pool ===
 
 impl Pool {
-    /// A stream of a connection that was made in this generation, by whose dialer others are opened.
-    pub(crate) async fn take(&self, dialer: &Dialer, generation: u64) -> Result<Slot, Error> {
+    /// A stream of a connection that was made in this generation, by whose dialer others are opened;
+    /// `opened` counts those.
+    pub(crate) async fn take(
+        &self,
+        dialer: &Dialer,
+        generation: u64,
+        opened: &watch::Sender<u64>,
+    ) -> Result<Slot, Error> {
         let asked = Instant::now();
         if let Some(slot) = self.take_kept(generation) {
             return Ok(slot);
@@ -45,6 +52,9 @@ impl Pool {
         match Box::pin(dialer.open(generation)).await {
             Ok(connection) => {
                 *failed = None;
+                if !connection.is_http1() {
+                    opened.send_modify(|opened| *opened += 1);
+                }
                 let mut kept = self.kept.lock();
                 kept.push(connection.clone());
                 connection.take().ok_or_else(|| Error::Broken(dialer.server.host.clone()))

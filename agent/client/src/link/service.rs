@@ -81,7 +81,7 @@ impl Inner {
         }
         for _ in 0..ATTEMPTS {
             let generation = self.generation.load(Ordering::Acquire);
-            let slot = self.pool(class).take(&self.dialer, generation).await?;
+            let slot = self.pool(class).take(&self.dialer, generation, &self.opened).await?;
             let headers = request.headers_mut();
             headers.remove(HOST);
             if slot.is_http1()

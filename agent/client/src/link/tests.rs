@@ -259,11 +259,14 @@ async fn a_server_that_is_restarted_is_found_again() {
     let maps = config_maps(&link, "root");
     let watch = maps.watch(&WatchParams::default(), "0").await.unwrap();
     assert!(maps.list(&ListParams::default()).await.is_ok());
+    let opened = link.opened();
+    assert_eq!(*opened.borrow(), 2, "one for watches, one for calls");
     first.shutdown().await;
     let ended = tokio::time::timeout(PATIENCE, watch.collect::<Vec<_>>()).await;
     assert!(ended.is_ok(), "the watch has ended");
     let second = start(port).await.unwrap();
     assert!(maps.list(&ListParams::default()).await.is_ok(), "over a new connection");
+    assert_eq!(*opened.borrow(), 3);
     second.shutdown().await;
 }
 
@@ -382,7 +385,7 @@ async fn bounds_of_answers() {
     let old = Old::start("0123456789\n01234\n").await;
     let link = Link::new(old.settings()).unwrap();
     let body = async |by_line: bool, largest: usize| {
-        let slot = link.inner.calls.take(&link.inner.dialer, 0).await.unwrap();
+        let slot = link.inner.calls.take(&link.inner.dialer, 0, &link.inner.opened).await.unwrap();
         let mut request = http::Request::new(kube::client::Body::empty());
         *request.uri_mut() = format!("https://{}/", old.address).parse().unwrap();
         let host = old.address.to_string().parse().unwrap();

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use engine::Memory;
 use futures::future::{BoxFuture, FutureExt};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -41,7 +42,13 @@ impl Driver {
     /// Tells how it goes: to probes, metrics, and the SyncTarget's status.
     pub(super) fn report(&mut self) {
         self.hand_over();
-        let summary = self.engine.summary();
+        let mut summary = self.engine.summary();
+        // What a person has accepted is told when it is kept, lest the next process asks again.
+        let is_kept = self.settings.handover.as_ref().is_none_or(|handover| !handover.is_urgent());
+        if summary.upstream_changed.is_none() && !is_kept {
+            summary.upstream_changed = self.told_change;
+        }
+        self.told_change = summary.upstream_changed;
         self.following.poke.often(summary.undecided);
         let waits_for = if !self.known {
             HUB
@@ -82,14 +89,18 @@ impl Driver {
         }
     }
 
-    /// Keeps what was seen of the hub for the next process.
-    fn hand_over(&self) {
-        if let Some(handover) = &self.settings.handover
-            && let Some(memory) = self.engine.memory()
-            && let Ok(text) = serde_json::to_string(&memory)
-        {
+    /// Keeps what was seen of the hub for the next process: at once, if it is more than a revision.
+    fn hand_over(&mut self) {
+        let Some(handover) = &self.settings.handover else { return };
+        let Some(memory) = self.engine.memory() else { return };
+        let Ok(text) = serde_json::to_string(&memory) else { return };
+        let rest = |memory: &Memory| Memory { revision: 0, ..memory.clone() };
+        if self.handed.as_ref().map(rest) == Some(rest(&memory)) {
             handover.set(text);
+        } else {
+            handover.set_now(text);
         }
+        self.handed = Some(memory);
     }
 
     fn write_status(&mut self, facts: &Facts) {
