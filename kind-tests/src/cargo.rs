@@ -12,6 +12,8 @@ use serde_json::Value;
 pub enum Profile {
     /// Quick to build, with checks on.
     Dev,
+    /// Optimised, but not at any price: for who waits for it.
+    Quick,
     /// As users run it.
     Release,
 }
@@ -108,8 +110,14 @@ fn build_by(
     let [_, binary] = what;
     cargo.args(["build", "--package", package]).args(what);
     cargo.arg("--message-format=json-render-diagnostics");
-    if profile == Profile::Release {
-        cargo.arg("--release");
+    match profile {
+        Profile::Dev => {}
+        Profile::Quick => {
+            cargo.arg("--profile=quick");
+        }
+        Profile::Release => {
+            cargo.arg("--release");
+        }
     }
     let output = cargo.stderr(Stdio::inherit()).output().context("run cargo")?;
     if !output.status.success() {

@@ -21,7 +21,7 @@ pub(crate) fn run(arguments: &DemoArguments) -> Result<()> {
     );
     setup::install_packages()?;
     setup::build(&cluster::tools())?;
-    let profile = if arguments.dev { cargo::Profile::Dev } else { cargo::Profile::Release };
+    let profile = if arguments.dev { cargo::Profile::Dev } else { cargo::Profile::Quick };
     let programs = step("build the programs", || Programs::build(profile))?;
     in_a_run(&programs, arguments.check)
 }

@@ -154,6 +154,12 @@ impl Stage {
             let target = self.site.target()?;
             let ready = condition(&target, "Ready")?;
             ensure!(ready["status"] == "True", "{ready}");
+            // Whatever else agrees already, a hub that was restored is noticed and asked about. What a
+            // person has said to that is kept by the time that nothing is asked any more.
+            let asked = approved.contains(&contract::APPROVE_UPSTREAM);
+            ensure!(asked || !went_back, "nobody has noticed yet that the hub was restored");
+            let changed = condition(&target, "UpstreamChanged")?;
+            ensure!(changed["status"] != "True", "{changed}");
             Ok(())
         })?;
         // Approvals count when they are given, so a later one has to be a change.
