@@ -77,7 +77,9 @@ impl Model {
         self.objects.clear();
         for (what, object) in present {
             let uid = object["metadata"]["uid"].as_str().map(str::to_owned);
-            let known = Known::Present(value(object));
+            // What was being deleted then goes on to be.
+            let known =
+                if is_going(object) { Known::Absent } else { Known::Present(value(object)) };
             self.objects.insert(what.clone(), Asked { known, open: false, uid });
         }
     }
@@ -89,8 +91,7 @@ impl Model {
                 (Known::Absent, None) => {}
                 (Known::Absent, Some(object)) => {
                     // Deleted, and held by a finalizer until its copy has gone.
-                    let going = object["metadata"]["deletionTimestamp"].is_string();
-                    ensure!(going, "{what} was deleted and is there");
+                    ensure!(is_going(object), "{what} was deleted and is there");
                 }
                 (Known::Present(_), None) => bail!("{what} is lost"),
                 (Known::Present(least), Some(object)) => {
@@ -101,6 +102,10 @@ impl Model {
         }
         Ok(())
     }
+}
+
+fn is_going(object: &Value) -> bool {
+    object["metadata"]["deletionTimestamp"].is_string()
 }
 
 /// The value that an object has: values only grow.
