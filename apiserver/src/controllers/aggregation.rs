@@ -17,7 +17,7 @@ use machinery::selector::LabelSelector;
 use prometheus::IntGauge;
 use serde_json::json;
 use store::KeyPrefix;
-use store::cache::{Object, Scope};
+use store::cache::{Audience, Object, Scope};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
@@ -52,7 +52,8 @@ async fn follow(registry: &Arc<Registry>, depth: &IntGauge) {
     let scopes = [Scope::Prefix(prefix.clone())];
     let mut queue: Queue<String> = Queue::new(depth.clone());
     loop {
-        let (listed, mut events) = registry.cache().list_and_watch(&prefix, &scopes, None);
+        let (listed, mut events) =
+            registry.cache().list_and_watch(&prefix, &scopes, None, Audience::Server);
         for object in &listed.objects {
             queue.add(object.key.parts().0.to_owned(), Instant::now());
         }

@@ -14,7 +14,7 @@ use machinery::meta::{get, get_str, set};
 use machinery::{ClusterName, GroupResource};
 use prometheus::IntGauge;
 use serde_json::{Value, json};
-use store::cache::{Event, Filter, Scope};
+use store::cache::{Audience, Event, Filter, Scope};
 use store::{Key, KeyPrefix};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -60,7 +60,8 @@ async fn follow(registry: &Registry, issuer: &ClientIssuer, depth: &IntGauge) {
     let mut cleaning = tokio::time::interval(CLEANING);
     let mut queue: Queue<Key> = Queue::new(depth.clone());
     loop {
-        let (listed, mut events) = registry.cache().list_and_watch(&prefix, &scopes, Some(&there));
+        let (listed, mut events) =
+            registry.cache().list_and_watch(&prefix, &scopes, Some(&there), Audience::Server);
         for object in &listed.objects {
             queue.add(object.key.clone(), Instant::now());
         }

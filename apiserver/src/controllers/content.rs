@@ -22,7 +22,7 @@ use machinery::ClusterName;
 use machinery::meta::get;
 use prometheus::IntGauge;
 use serde_json::Value;
-use store::cache::{Event, Filter, Scope};
+use store::cache::{Audience, Event, Filter, Scope};
 use store::{Key, KeyPrefix};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -66,7 +66,7 @@ async fn follow(registry: &Arc<Registry>, depth: &IntGauge) {
     loop {
         let [(found, mut first), (more, mut second)] = prefixes.each_ref().map(|prefix| {
             let scopes = [Scope::Prefix(prefix.clone())];
-            registry.cache().list_and_watch(prefix, &scopes, Some(&deleting))
+            registry.cache().list_and_watch(prefix, &scopes, Some(&deleting), Audience::Server)
         });
         let objects = found.objects.iter().chain(&more.objects);
         for object in objects.filter(|object| object.header.is_deleting()) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use machinery::GroupResource;
 use prometheus::IntGauge;
-use store::cache::{Event, Filter, Scope};
+use store::cache::{Audience, Event, Filter, Scope};
 use store::{Key, KeyPrefix};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -33,8 +33,10 @@ async fn follow(registry: &Arc<Registry>, depth: &IntGauge) {
     loop {
         let everything = [Scope::Everything];
         let (revision, tombstones) = registry.cache().tombstones();
-        let Ok(mut events) =
-            registry.cache().watch(&everything, Some(&of_interest), revision).await
+        let Ok(mut events) = registry
+            .cache()
+            .watch(&everything, Some(&of_interest), Audience::Server, revision)
+            .await
         else {
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             continue;

@@ -31,7 +31,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use prometheus::IntGauge;
-use store::cache::{Event, Filter, Scope, Subscription};
+use store::cache::{Audience, Event, Filter, Scope, Subscription};
 use store::{Key, KeyPrefix, Revision, Urgency};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -107,14 +107,15 @@ async fn follow(collector: &Collector, queue: &mut Fair<Key>, since: Revision) {
     loop {
         // The revision before: of a commit only a part may have come.
         let after = Revision(seen.0.saturating_sub(1)).max(since);
-        let mut events = match cache.watch(&[Scope::Everything], Some(&filter), after).await {
-            Ok(events) => events,
-            Err(error) => {
-                debug!(%error, "the graph of owners is built anew");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                return;
-            }
-        };
+        let mut events =
+            match cache.watch(&[Scope::Everything], Some(&filter), Audience::Server, after).await {
+                Ok(events) => events,
+                Err(error) => {
+                    debug!(%error, "the graph of owners is built anew");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    return;
+                }
+            };
         loop {
             while let Some(key) = queue.take(Instant::now()) {
                 running.push(async {

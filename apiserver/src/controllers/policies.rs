@@ -10,7 +10,7 @@ use machinery::meta::{get, get_i64, set};
 use machinery::{ClusterName, GroupResource, GroupVersion, Gvk};
 use prometheus::IntGauge;
 use serde_json::{Value, json};
-use store::cache::{Event, Filter, Scope};
+use store::cache::{Audience, Event, Filter, Scope};
 use store::{Key, KeyPrefix};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -47,7 +47,7 @@ async fn follow(registry: &Arc<Registry>, depth: &IntGauge) {
     loop {
         let scopes = [Scope::Prefix(prefix.clone())];
         let (listed, mut events) =
-            registry.cache().list_and_watch(&prefix, &scopes, Some(&changed));
+            registry.cache().list_and_watch(&prefix, &scopes, Some(&changed), Audience::Server);
         for object in &listed.objects {
             queue.add(object.key.clone(), Instant::now());
         }

@@ -12,7 +12,7 @@ use futures::stream::FuturesUnordered;
 use machinery::ClusterName;
 use prometheus::IntGauge;
 use store::KeyPrefix;
-use store::cache::{Event, Filter, Scope};
+use store::cache::{Audience, Event, Filter, Scope};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -55,7 +55,7 @@ async fn follow(registry: &Arc<Registry>, depth: &IntGauge) {
     loop {
         let scopes = [Scope::Everything];
         let (found, mut events) =
-            registry.cache().list_and_watch(&prefix, &scopes, Some(&of_interest));
+            registry.cache().list_and_watch(&prefix, &scopes, Some(&of_interest), Audience::Server);
         for quota in &found.objects {
             queue.add(Place::of(&quota.key));
         }

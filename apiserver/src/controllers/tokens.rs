@@ -14,7 +14,7 @@ use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use machinery::{ClusterName, GroupResource, ObjectKey};
 use prometheus::IntGauge;
-use store::cache::{Event, Filter, Object, Scope, Slot};
+use store::cache::{Audience, Event, Filter, Object, Scope, Slot};
 use store::{Key, KeyPrefix};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -86,7 +86,9 @@ async fn follow(registry: &Arc<Registry>, depth: &IntGauge) {
     loop {
         let since = registry.cache().revision();
         let scopes = [Scope::Everything];
-        let Ok(mut events) = registry.cache().watch(&scopes, Some(&filter), since).await else {
+        let Ok(mut events) =
+            registry.cache().watch(&scopes, Some(&filter), Audience::Server, since).await
+        else {
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };

@@ -20,7 +20,7 @@ use machinery::meta::{get_str, set};
 use prometheus::IntGauge;
 use schema::crd::{self, Condition};
 use serde_json::Value;
-use store::cache::{Object, Scope};
+use store::cache::{Audience, Object, Scope};
 use store::{Key, KeyPrefix};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -55,7 +55,8 @@ async fn follow(registry: &Arc<Registry>, depth: &IntGauge) {
     let mut queue = Queue::new(depth.clone());
     loop {
         let scopes = [Scope::Prefix(prefix.clone())];
-        let (listed, mut events) = registry.cache().list_and_watch(&prefix, &scopes, None);
+        let (listed, mut events) =
+            registry.cache().list_and_watch(&prefix, &scopes, None, Audience::Server);
         for object in &listed.objects {
             queue.add(object.key.clone(), Instant::now());
         }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, StreamExt, stream};
-use store::cache::{Event, Object, Origin, Scope, Subscription};
+use store::cache::{Audience, Event, Object, Origin, Scope, Subscription};
 use store::{KeyPrefix, Revision};
 use tokio::time::Instant;
 
@@ -136,7 +136,7 @@ impl Registry {
                     None => {}
                 }
                 let (listed, subscription) =
-                    self.cache.list_and_watch(&prefix, &scopes, filter.as_ref());
+                    self.cache.list_and_watch(&prefix, &scopes, filter.as_ref(), Audience::Client);
                 let objects = listed.objects.into_iter();
                 let lens = self.lens(target);
                 let seen = |object: &Arc<Object>| {
@@ -214,7 +214,7 @@ impl Registry {
         filter: Option<&store::cache::Filter>,
         after: Revision,
     ) -> Result<Subscription, Error> {
-        let subscription = self.cache.watch(scopes, filter, after).await;
+        let subscription = self.cache.watch(scopes, filter, Audience::Client, after).await;
         subscription.map_err(|error| self.history_error(error, after))
     }
 

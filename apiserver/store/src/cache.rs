@@ -8,7 +8,7 @@
 //! # Guarantees
 //! - All answers of one call are of one revision.
 //! - A [`Subscription`] gets every event of its scope after its start, once, in order.
-//! - The feeder never waits for a watcher.
+//! - The feeder never waits for a watcher, nor do readers and writers wait until thousands are told.
 //!
 //! # Assumptions
 //! - Values are objects in the form of [`crate::object`].
@@ -27,8 +27,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::RwLock;
-use tokio::sync::watch;
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::{Notify, watch};
 use tracing::info_span;
 
 pub use event::{Event, FrameKey};
@@ -37,7 +37,7 @@ pub use observer::Observer;
 pub use overlay::{NoOverlay, Overlay, Slice};
 pub use state::Slot;
 pub use subscription::Subscription;
-pub use watchers::{Filter, Scope};
+pub use watchers::{Audience, Filter, Scope};
 
 pub use crate::object::{Object, Origin};
 use crate::{Key, KeyPrefix, ReadError, Revision, Store};
@@ -50,13 +50,16 @@ pub struct Cache {
     store: Arc<dyn Store>,
     overlay: Arc<dyn Overlay>,
     inner: RwLock<Inner>,
+    /// Taken after `inner`, by who needs both.
+    watchers: Mutex<Watchers>,
+    /// Some have to be told of what was put aside.
+    behind: Notify,
     applied: watch::Sender<Revision>,
 }
 
 #[derive(Debug)]
 struct Inner {
     state: State,
-    watchers: Watchers,
     observers: Vec<Arc<dyn Observer>>,
 }
 
@@ -85,9 +88,13 @@ impl Cache {
     ) -> Result<Arc<Self>, ReadError> {
         let state = feed::load(store.as_ref(), overlay.clone()).await?;
         let (applied, _) = watch::channel(state.revision());
-        let inner =
-            RwLock::new(Inner { state, watchers: Watchers::default(), observers: Vec::new() });
-        let cache = Arc::new(Self { store, overlay, inner, applied });
+        let inner = RwLock::new(Inner { state, observers: Vec::new() });
+        let (watchers, behind) = (Mutex::default(), Notify::new());
+        let cache = Arc::new(Self { store, overlay, inner, watchers, behind, applied });
+        let (teller, cancelled) = (cache.clone(), tasks.cancellation().clone());
+        tasks.spawn(info_span!("watchers"), async move {
+            cancelled.run_until_cancelled(teller.tell_crowds()).await;
+        });
         let (feeder, cancelled) = (cache.clone(), tasks.cancellation().clone());
         tasks.spawn(info_span!("cache"), async move {
             tokio::select! {
@@ -95,7 +102,7 @@ impl Cache {
                 () = feeder.feed() => {}
                 () = feeder.forget_what_is_old() => {}
             }
-            feeder.inner.write().watchers.end_all();
+            feeder.watchers.lock().end_all();
         });
         Ok(cache)
     }
@@ -248,12 +255,25 @@ impl Cache {
         prefix: &KeyPrefix,
         scopes: &[Scope],
         filter: Option<&Filter>,
+        audience: Audience,
     ) -> (Listed, Subscription) {
-        let mut inner = self.inner.write();
+        let inner = self.inner.read();
         let (objects, remaining) = inner.state.range(prefix, None, 0);
-        let listed = Listed { objects, revision: inner.state.revision(), remaining };
-        let events = inner.watchers.add(scopes, filter);
-        (listed, Subscription { backlog: VecDeque::new(), events, cache: self.clone() })
+        let revision = inner.state.revision();
+        let subscription = self.subscribe(scopes, filter, audience, revision);
+        (Listed { objects, revision, remaining }, subscription)
+    }
+
+    /// A watcher of what comes after a revision, which the caller keeps from going on meanwhile.
+    fn subscribe(
+        self: &Arc<Self>,
+        scopes: &[Scope],
+        filter: Option<&Filter>,
+        audience: Audience,
+        after: Revision,
+    ) -> Subscription {
+        let (events, scopes) = self.watchers.lock().add(scopes, filter, audience, after);
+        Subscription { backlog: VecDeque::new(), events, scopes, cache: self.clone() }
     }
 
     /// Every event of `scopes` after `after`, from memory or else from the store's history.
@@ -264,14 +284,15 @@ impl Cache {
         self: &Arc<Self>,
         scopes: &[Scope],
         filter: Option<&Filter>,
+        audience: Audience,
         after: Revision,
     ) -> Result<Subscription, ReadError> {
         let oldest = self.store.oldest().await?;
         if after < oldest {
             return Err(ReadError::Compacted { oldest });
         }
-        let (reached, events) = {
-            let mut inner = self.inner.write();
+        let (reached, mut subscription) = {
+            let inner = self.inner.read();
             let reached = inner.state.revision();
             if after > reached {
                 return Err(ReadError::Future { current: reached });
@@ -284,14 +305,14 @@ impl Cache {
                 .state
                 .events_after(after)
                 .map(|events| events.filter(|event| wanted(event)).cloned().collect());
-            let events = inner.watchers.add(scopes, filter);
+            let subscription = self.subscribe(scopes, filter, audience, reached);
             match recent {
-                Some(backlog) => return Ok(Subscription { backlog, events, cache: self.clone() }),
-                None => (reached, events),
+                Some(backlog) => return Ok(Subscription { backlog, ..subscription }),
+                None => (reached, subscription),
             }
         };
-        let backlog = self.history(scopes, filter, after, reached).await?;
-        Ok(Subscription { backlog, events, cache: self.clone() })
+        subscription.backlog = self.history(scopes, filter, after, reached).await?;
+        Ok(subscription)
     }
 }
 

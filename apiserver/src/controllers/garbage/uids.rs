@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use ahash::RandomState;
-use store::cache::{Cache, Object, Scope, Subscription};
+use store::cache::{Audience, Cache, Object, Scope, Subscription};
 use store::{Key, KeyPrefix};
 use tokio::time::Instant;
 
@@ -86,7 +86,8 @@ impl Uids {
 
 impl List {
     fn new(cache: &Arc<Cache>, prefix: &KeyPrefix, now: Instant) -> Self {
-        let (listed, events) = cache.list_and_watch(prefix, &[Scope::Prefix(prefix.clone())], None);
+        let (listed, events) =
+            cache.list_and_watch(prefix, &[Scope::Prefix(prefix.clone())], None, Audience::Server);
         let keys =
             listed.objects.iter().map(|object| (object.header.uid.clone(), object.key.clone()));
         Self { keys: keys.collect(), events, used: now }

@@ -94,9 +94,8 @@ impl Cache {
     fn take(&self, message: WatchMessage) {
         let revision = match message {
             WatchMessage::Progress(revision) => {
-                let mut inner = self.inner.write();
-                inner.state.advance(revision);
-                inner.watchers.sweep();
+                self.inner.write().state.advance(revision);
+                self.watchers.lock().sweep();
                 revision
             }
             WatchMessage::Changes(changes) => {
@@ -112,26 +111,36 @@ impl Cache {
                         (change.key, slot, change.revision)
                     })
                     .collect::<Vec<_>>();
+                let mut events = Vec::with_capacity(changes.len());
                 let mut inner = self.inner.write();
                 let mut taken = None;
                 for (key, slot, revision) in changes {
-                    // An event for thousands of watchers takes a while: readers have their turn
-                    // between commits.
+                    // Readers have their turn between commits.
                     if taken.replace(revision).is_some_and(|taken| taken != revision) {
                         RwLockWriteGuard::bump(&mut inner);
                     }
-                    let Inner { state, watchers, observers } = &mut *inner;
+                    let Inner { state, observers } = &mut *inner;
                     for observer in &*observers {
                         observer.changed(&key);
                     }
-                    for event in state.apply(key, slot, revision) {
-                        watchers.dispatch(&event);
-                    }
+                    events.extend(state.apply(key, slot, revision));
+                }
+                drop(inner);
+                // Whoever begins to watch from here on begins after them.
+                let mut watchers = self.watchers.lock();
+                let mut is_first = false;
+                for event in &events {
+                    is_first |= watchers.dispatch(event);
+                }
+                drop(watchers);
+                if is_first {
+                    self.behind.notify_one();
                 }
                 last
             }
         };
-        // Events are in the watchers' queues before the revision is seen to be reached.
+        // Events are in the watchers' queues, or put aside where that is seen, before the revision is
+        // seen to be reached.
         self.applied.send_if_modified(|applied| {
             let later = revision > *applied;
             *applied = (*applied).max(revision);
@@ -139,12 +148,27 @@ impl Cache {
         });
     }
 
+    /// Tells those of events whose scopes many watch, a part at a time, for ever.
+    pub(super) async fn tell_crowds(&self) {
+        loop {
+            self.behind.notified().await;
+            while self.turn() {
+                // Whoever was told has its turn first.
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    fn turn(&self) -> bool {
+        self.watchers.lock().turn()
+    }
+
     async fn reload(&self) {
         match load(self.store.as_ref(), self.overlay.clone()).await {
             Ok(state) => {
                 let revision = state.revision();
                 let mut inner = self.inner.write();
-                inner.watchers.end_all();
+                self.watchers.lock().end_all();
                 inner.state = state;
                 for observer in &inner.observers {
                     observer.reset();

@@ -24,6 +24,8 @@ pub struct Figures {
     pub watchers: usize,
     /// What they watch, each place once.
     pub scopes: usize,
+    /// Events that wait where many watch.
+    pub events_aside: usize,
 }
 
 // === impl Cache ===
@@ -32,7 +34,7 @@ impl Cache {
     /// Its sizes, with so many of the largest logical clusters at most.
     pub fn figures(&self, most: usize) -> Figures {
         let inner = self.inner.read();
-        let (state, watchers) = (&inner.state, &inner.watchers);
+        let (state, watchers) = (&inner.state, self.watchers.lock());
         let (recent_events, recent_bytes, recent_after) = state.recent();
         let mut largest = state.populations();
         let clusters = largest.len();
@@ -48,6 +50,7 @@ impl Cache {
             recent_after,
             watchers: watchers.count(),
             scopes: watchers.scopes(),
+            events_aside: watchers.aside(),
         }
     }
 }

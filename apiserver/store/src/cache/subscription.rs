@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 
 use tokio::sync::mpsc;
 
+use super::watchers::Scopes;
 use super::{Cache, Event};
 use crate::Revision;
 
@@ -14,6 +15,7 @@ use crate::Revision;
 pub struct Subscription {
     pub(super) backlog: VecDeque<Arc<Event>>,
     pub(super) events: mpsc::Receiver<Arc<Event>>,
+    pub(super) scopes: Scopes,
     pub(super) cache: Arc<Cache>,
 }
 
@@ -44,9 +46,11 @@ impl Subscription {
     /// The revision up to which everything has been taken from this subscription, or `None` when
     /// events still wait. A bookmark may carry it.
     pub fn progress(&mut self) -> Option<Revision> {
-        // Read first: what is applied has been queued, so an empty queue then means caught up.
+        // Read first: what is applied has been queued or put aside, and what was aside is queued before
+        // its scope is no longer behind, so an empty queue then means caught up.
         let applied = self.cache.revision();
-        (self.backlog.is_empty() && self.events.is_empty() && !self.events.is_closed())
-            .then_some(applied)
+        let is_behind = self.scopes.is_behind();
+        let is_empty = self.backlog.is_empty() && self.events.is_empty();
+        (!is_behind && is_empty && !self.events.is_closed()).then_some(applied)
     }
 }

@@ -1,19 +1,34 @@
 //! Watchers, indexed by what they watch, so that a change costs only those who see it.
+//!
+//! # Flow
+//! Where few watch a scope, they are told of an event as it comes. Where many do, it takes a while to
+//! tell them, and who only reads or writes would wait for that: there an event is put aside, and they
+//! are told in turns ([`Watchers::turn`]), one scope after the other.
+//!
+//! # Guarantees
+//! - A watcher gets the events of one scope in order. Those of its other scopes may overtake them while
+//!   that one is behind; who needs to know sees that ([`Scopes::is_behind`]).
+//! - The server's own watchers are always told at once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::event::Event;
-use crate::{Key, KeyPrefix};
+use crate::{Key, KeyPrefix, Revision};
 
-/// Events that wait for one watcher. A watcher that is further behind is ended: it resumes from
-/// its last revision, and until then costs nothing. 1,000 is a second of a busy server's writes.
+/// Events that wait for one watcher, or for all of a scope. A watcher that is further behind is ended:
+/// it resumes from its last revision, and until then costs nothing. 1,000 is a second of a busy
+/// server's writes.
 const QUEUE: usize = 1000;
+
+/// So many are told at once: less than a tenth of a millisecond.
+pub(super) const AT_ONCE: usize = 256;
 
 /// Whether a watcher wants an event.
 pub type Filter = Arc<dyn Fn(&Event) -> bool + Send + Sync>;
@@ -29,16 +44,45 @@ pub enum Scope {
     Key(Key),
 }
 
+/// Who watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Audience {
+    /// The server itself: what the cache shows, it has been told of.
+    Server,
+    /// A client: one of many, who may hear of a change a moment after others can read it.
+    Client,
+}
+
 /// All watchers, by the bytes of their scope.
 #[derive(Default)]
 pub(super) struct Watchers {
-    by_scope: HashMap<Bytes, Vec<Watcher>, ahash::RandomState>,
+    by_scope: HashMap<Bytes, Crowd, ahash::RandomState>,
+    /// Scopes with events that were put aside, in the order of their turns.
+    behind: VecDeque<Bytes>,
+}
+
+/// Those who watch one scope.
+#[derive(Default)]
+struct Crowd {
+    own: Vec<Watcher>,
+    clients: Vec<Watcher>,
+    /// Events that clients are not told of yet.
+    aside: VecDeque<Arc<Event>>,
+    /// Who is told next of the first of them.
+    next: usize,
+    is_behind: Arc<AtomicBool>,
 }
 
 struct Watcher {
+    /// It is not told of events up to here.
+    after: Revision,
     filter: Option<Filter>,
     events: mpsc::Sender<Arc<Event>>,
 }
+
+/// The scopes of one watcher.
+#[derive(Debug, Default)]
+pub(super) struct Scopes(Box<[Arc<AtomicBool>]>);
 
 // === impl Scope ===
 
@@ -61,44 +105,87 @@ impl Scope {
     }
 }
 
+// === impl Scopes ===
+
+impl Scopes {
+    /// Whether events wait that the watcher was not told of.
+    pub(super) fn is_behind(&self) -> bool {
+        self.0.iter().any(|behind| behind.load(Ordering::Acquire))
+    }
+}
+
 // === impl Watchers ===
 
 impl Watchers {
-    /// A watcher of several scopes, which have no key in common, gets the events of all in order.
+    /// A watcher of several scopes, which have no key in common, gets the events after `after`: those
+    /// up to there may still be on their way to others.
     pub(super) fn add(
         &mut self,
         scopes: &[Scope],
         filter: Option<&Filter>,
-    ) -> mpsc::Receiver<Arc<Event>> {
+        audience: Audience,
+        after: Revision,
+    ) -> (mpsc::Receiver<Arc<Event>>, Scopes) {
         let (events, receiver) = mpsc::channel(QUEUE);
-        for scope in scopes {
-            let watchers = self.by_scope.entry(scope.bytes().clone()).or_default();
-            // Watchers that have gone are dropped with the next event or registration of a scope.
-            watchers.retain(|watcher| !watcher.events.is_closed());
-            watchers.push(Watcher { filter: filter.cloned(), events: events.clone() });
-        }
-        receiver
+        let place = |scope: &Scope| {
+            let crowd = self.by_scope.entry(scope.bytes().clone()).or_default();
+            let watcher = Watcher { after, filter: filter.cloned(), events: events.clone() };
+            crowd.add(watcher, audience);
+            crowd.is_behind.clone()
+        };
+        let places = scopes.iter().map(place).collect();
+        (receiver, Scopes(places))
     }
 
-    pub(super) fn dispatch(&mut self, event: &Arc<Event>) {
+    /// Tells of an event, or puts it aside. Whether it is the first that waits somewhere.
+    pub(super) fn dispatch(&mut self, event: &Arc<Event>) -> bool {
+        let mut is_first = false;
         if self.by_scope.is_empty() {
-            return;
+            return false;
         }
         for scope in scopes(event.key.as_bytes()) {
-            let Some(watchers) = self.by_scope.get_mut(scope) else {
-                continue;
-            };
-            watchers.retain(|watcher| watcher.offer(event));
-            if watchers.is_empty() {
+            let Some(crowd) = self.by_scope.get_mut(scope) else { continue };
+            crowd.own.retain(|watcher| watcher.offer(event));
+            if crowd.aside.is_empty() && crowd.clients.len() <= AT_ONCE {
+                crowd.clients.retain(|watcher| watcher.offer(event));
+            } else {
+                crowd.aside.push_back(event.clone());
+                if crowd.aside.len() > QUEUE {
+                    crowd.end_clients();
+                } else if !crowd.is_behind.swap(true, Ordering::AcqRel) {
+                    is_first |= self.behind.is_empty();
+                    self.behind.push_back(Bytes::copy_from_slice(scope));
+                }
+            }
+            if crowd.is_empty() {
                 self.by_scope.remove(scope);
             }
         }
+        is_first
+    }
+
+    /// Tells some of those who are behind. Whether there are more.
+    pub(super) fn turn(&mut self) -> bool {
+        let Some(scope) = self.behind.pop_front() else { return false };
+        if let Some(crowd) = self.by_scope.get_mut(&scope) {
+            crowd.turn();
+            if !crowd.aside.is_empty() {
+                self.behind.push_back(scope);
+            } else {
+                crowd.is_behind.store(false, Ordering::Release);
+                if crowd.is_empty() {
+                    self.by_scope.remove(&scope);
+                }
+            }
+        }
+        !self.behind.is_empty()
     }
 
     /// Who watches. One of several scopes counts for each of them.
     pub(super) fn count(&self) -> usize {
-        let open = |watchers: &Vec<Watcher>| {
-            watchers.iter().filter(|watcher| !watcher.events.is_closed()).count()
+        let open = |crowd: &Crowd| {
+            let all = crowd.own.iter().chain(&crowd.clients);
+            all.filter(|watcher| !watcher.events.is_closed()).count()
         };
         self.by_scope.values().map(open).sum()
     }
@@ -108,16 +195,22 @@ impl Watchers {
         self.by_scope.len()
     }
 
+    /// Events that wait where many watch.
+    pub(super) fn aside(&self) -> usize {
+        self.by_scope.values().map(|crowd| crowd.aside.len()).sum()
+    }
+
     /// Ends every watch, as when the history between two states is unknown.
     pub(super) fn end_all(&mut self) {
         self.by_scope.clear();
+        self.behind.clear();
     }
 
     /// Forgets scopes whose watchers have all gone without an event since.
     pub(super) fn sweep(&mut self) {
-        self.by_scope.retain(|_, watchers| {
-            watchers.retain(|watcher| !watcher.events.is_closed());
-            !watchers.is_empty()
+        self.by_scope.retain(|_, crowd| {
+            crowd.sweep();
+            !crowd.is_empty()
         });
     }
 }
@@ -128,12 +221,65 @@ impl fmt::Debug for Watchers {
     }
 }
 
+// === impl Crowd ===
+
+impl Crowd {
+    fn add(&mut self, watcher: Watcher, audience: Audience) {
+        // Watchers that have gone are dropped with the next event, or before their list has to grow.
+        if self.own.len() == self.own.capacity() || self.clients.len() == self.clients.capacity() {
+            self.sweep();
+        }
+        match audience {
+            Audience::Server => self.own.push(watcher),
+            Audience::Client => self.clients.push(watcher),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.own.is_empty() && self.clients.is_empty() && self.aside.is_empty()
+    }
+
+    /// Drops watchers that have gone. While events are aside, who is told next goes by its place.
+    fn sweep(&mut self) {
+        self.own.retain(|watcher| !watcher.events.is_closed());
+        if self.aside.is_empty() {
+            self.clients.retain(|watcher| !watcher.events.is_closed());
+        }
+    }
+
+    /// Tells the next clients of the first event that is aside.
+    fn turn(&mut self) {
+        let Some(event) = self.aside.front() else { return };
+        for _ in 0..AT_ONCE {
+            let Some(watcher) = self.clients.get(self.next) else { break };
+            if watcher.offer(event) {
+                self.next += 1;
+            } else {
+                // The last one, which has not been told, comes in its place.
+                self.clients.swap_remove(self.next);
+            }
+        }
+        if self.next >= self.clients.len() {
+            self.aside.pop_front();
+            self.next = 0;
+        }
+    }
+
+    /// They are too far behind. Their place among those who are is left with the next turn.
+    fn end_clients(&mut self) {
+        self.clients.clear();
+        self.aside.clear();
+        self.next = 0;
+    }
+}
+
 // === impl Watcher ===
 
 impl Watcher {
     /// Whether the watcher stays.
     fn offer(&self, event: &Arc<Event>) -> bool {
-        if self.filter.as_ref().is_some_and(|wants| !wants(event)) {
+        let is_known = event.revision <= self.after;
+        if is_known || self.filter.as_ref().is_some_and(|wants| !wants(event)) {
             return !self.events.is_closed();
         }
         match self.events.try_send(event.clone()) {
@@ -149,3 +295,6 @@ fn scopes(key: &[u8]) -> impl Iterator<Item = &[u8]> {
     let prefixes = slashes.skip(1).filter_map(|end| key.get(..end));
     std::iter::once(&[][..]).chain(prefixes).chain(std::iter::once(key))
 }
+
+#[cfg(test)]
+mod tests;
