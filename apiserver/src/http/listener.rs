@@ -157,7 +157,7 @@ where
             connection.as_mut().graceful_shutdown();
         }
         // Who had more to write than one turn takes goes on when it is called.
-        let turn = if flusher.is_full() { ready!(settled.poll_turn(cx)) } else { None };
+        let turn = if flusher.is_full() { Some(ready!(settled.poll_turn(cx))) } else { None };
         flusher.begin();
         // Held until this turn has written.
         let _turn = settled.poll(cx, turn);

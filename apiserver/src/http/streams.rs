@@ -10,7 +10,9 @@
 //! [`BUDGET`], and what is left then waits for a [`Turns`] of which there are fewer than cores. So does
 //! a stream with much to send at once, as a large list or the beginning of a watch: it gives a stretch
 //! in each turn. So of such connections and streams only a few want to run at a time, and whoever does
-//! little waits behind those few.
+//! little waits behind those few. Nor does another thread wait long: one that has worked without rest
+//! keeps its core for some milliseconds from whoever was woken since (the store's writer, whose disk has
+//! answered, or a client on the same machine), so a turn ends by offering its core to them.
 //!
 //! Invariant: a stream is polled by one task at a time, the one that owns it.
 
@@ -74,6 +76,13 @@ const BUDGET: Duration = Duration::from_micros(500);
 #[derive(Clone, Debug)]
 pub(super) struct Turns(Arc<Semaphore>);
 
+/// One turn. Its end lets another connection or stream have the next one, and another thread the core.
+#[derive(Debug)]
+pub(super) struct Turn(Option<OwnedSemaphorePermit>);
+
+/// Waits for turns, for one connection or stream.
+struct PollTurn(PollSemaphore);
+
 /// Runs the streams of one connection: hyper's executor.
 #[derive(Clone)]
 pub(super) struct Streams {
@@ -98,7 +107,7 @@ pub(super) struct Settled {
     streams: Slab<Running>,
     /// What was ready when the last turn's time was over.
     left: Vec<usize>,
-    turns: PollSemaphore,
+    turns: PollTurn,
 }
 
 struct Running {
@@ -123,7 +132,7 @@ pub(super) fn streams(tasks: Tasks, turns: &Turns) -> (Streams, Settled) {
         shared: shared.clone(),
         streams: Slab::new(),
         left: Vec::new(),
-        turns: PollSemaphore::new(turns.0.clone()),
+        turns: turns.poll(),
     };
     (Streams { tasks, shared, turns: turns.clone() }, settled)
 }
@@ -135,6 +144,28 @@ impl Turns {
     pub(super) fn new() -> Self {
         let cores = available_parallelism().map_or(1, usize::from);
         Self(Arc::new(Semaphore::new((cores / 2).max(1))))
+    }
+
+    fn poll(&self) -> PollTurn {
+        PollTurn(PollSemaphore::new(self.0.clone()))
+    }
+}
+
+// === impl Turn ===
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        drop(self.0.take());
+        std::thread::yield_now();
+    }
+}
+
+// === impl PollTurn ===
+
+impl PollTurn {
+    fn poll_acquire(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
+        // The semaphore is never closed; without it there would be no turns to wait for.
+        self.0.poll_acquire(cx).map(Turn)
     }
 }
 
@@ -149,11 +180,11 @@ where
         let mut stream: Option<Stream> = Some(Box::pin(future));
         // Whoever once had much to send takes turns to its end: it is asked again whenever its reader
         // has room.
-        let mut in_turn: Option<PollSemaphore> = None;
+        let mut in_turn: Option<PollTurn> = None;
         let task = poll_fn(move |cx| {
             let Some(running) = &mut stream else { return Poll::Ready(()) };
             let _turn = match &mut in_turn {
-                Some(turns) => ready!(turns.poll_acquire(cx)),
+                Some(turns) => Some(ready!(turns.poll_acquire(cx))),
                 None => None,
             };
             SAYS.set(Says::Nothing);
@@ -163,7 +194,7 @@ where
             match SAYS.replace(Says::Nothing) {
                 Says::Nothing => Poll::Pending,
                 Says::GoesOn => {
-                    in_turn.get_or_insert_with(|| PollSemaphore::new(turns.0.clone()));
+                    in_turn.get_or_insert_with(|| turns.poll());
                     Poll::Pending
                 }
                 Says::Waits => {
@@ -187,24 +218,20 @@ impl fmt::Debug for Streams {
 
 impl Settled {
     /// Waits for a turn, for a connection that has much to do apart from its streams.
-    pub(super) fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Option<OwnedSemaphorePermit>> {
+    pub(super) fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
         self.turns.poll_acquire(cx)
     }
 
     /// Polls the streams that have something to do. They wake `cx`; the connection is to be polled
     /// after them, since they fill what it sends. What is returned, which is `turn` if there is one, is
     /// to be held to the end of that.
-    pub(super) fn poll(
-        &mut self,
-        cx: &mut Context<'_>,
-        mut turn: Option<OwnedSemaphorePermit>,
-    ) -> Option<OwnedSemaphorePermit> {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, mut turn: Option<Turn>) -> Option<Turn> {
         self.shared.connection.register(cx.waker());
         let arrived = std::mem::take(&mut *self.shared.moving.lock());
         arrived.into_iter().for_each(|stream| self.settle(stream));
         if !self.left.is_empty() && turn.is_none() {
             match self.turns.poll_acquire(cx) {
-                Poll::Ready(taken) => turn = taken,
+                Poll::Ready(taken) => turn = Some(taken),
                 Poll::Pending => return None,
             }
         }

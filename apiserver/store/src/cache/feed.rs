@@ -153,7 +153,8 @@ impl Cache {
         loop {
             self.behind.notified().await;
             while self.turn() {
-                // Whoever was told has its turn first.
+                // Whoever was told has its turn first, and so have other threads of this core.
+                std::thread::yield_now();
                 tokio::task::yield_now().await;
             }
         }

@@ -18,9 +18,6 @@ const MOST: f64 = 3.0;
 /// Below this many milliseconds a p99 is that of a machine with nothing to do.
 const FLOOR: f64 = 1.0;
 
-/// Runs a program, whose arguments follow, in a session that yields to others.
-const YIELD: &str = "echo 19 > /proc/self/autogroup || true; exec \"$0\" \"$@\"";
-
 /// Measures `tenants` quiet tenants alone, and then beside an abuser with `workers` writers and as many
 /// readers of everything, for so many seconds each.
 pub(crate) fn abuse(tenants: usize, seconds: u64, workers: u32) -> Result<()> {
@@ -51,10 +48,11 @@ pub(crate) fn abuse(tenants: usize, seconds: u64, workers: u32) -> Result<()> {
     step(&format!("{tenants} quiet tenants and an abuser"), || load("", "setup"))?;
     let alone = step("the quiet ones alone", || load("alone", "quiet"))?;
     let (beside, abuser) = step("the quiet ones beside the abuser", || {
-        // The abuser's own program shares the machine, which is not what is measured: it yields. Where
-        // the kernel shares a processor by sessions first, its session has to yield, too.
-        let mut yielding = Command::new("setsid");
-        yielding.args(["--wait", "nice", "-n", "19", "sh", "-c", YIELD]).arg(&loadgen);
+        // The abuser's own program shares the machine, which is not what is measured: it has what others
+        // leave, and makes way at once. In a session of its own, or merely of another priority, it would
+        // keep a core for milliseconds from whoever is woken.
+        let mut yielding = Command::new("chrt");
+        yielding.args(["--idle", "0"]).arg(&loadgen);
         let abuser = part(yielding, "abuser", "abuser").stdout(Stdio::piped()).spawn()?;
         let beside = load("beside", "quiet");
         let abuser = abuser.wait_with_output()?;
