@@ -12,6 +12,7 @@ mod shares;
 mod state;
 
 use std::sync::Arc;
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 use ahash::RandomState;
@@ -32,12 +33,20 @@ const BODY_MEMORY: usize = 512 << 20;
 
 /// Requests that wait. A user's are those of a busy client; all together cost a few megabytes,
 /// beside their bodies, which have a bound of their own.
-const WAITING: Limits = Limits { seats: 0, user: 128, cluster: 256, all: 16_384 };
+const WAITING: Limits = Limits { seats: 0, user: 256, cluster: 512, all: 16_384 };
+
+/// Seats for each core: what is in memory is read without waiting, so requests beyond a few for each
+/// core only wait for it, and what others ask for waits behind them. A logical cluster has a fifth.
+const SEATS_OF_A_CORE: u32 = 50;
+
+/// The fewest seats by default: twenty for one logical cluster, whose writes share a sync of the disk.
+const FEWEST: u32 = 100;
 
 /// The longest wait for a seat: a quarter of a request's time, as upstream.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// How much the server does at a time.
+/// How much the server does at a time. By default that goes by the cores of the machine, up to what
+/// kube-apiserver has: 400 and 200, from eight cores and from four.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InflightLimits {
     /// Seats of requests that read; 0 for no limit. A request takes one, a large list up to ten.
@@ -79,7 +88,9 @@ pub(crate) enum Seats {
 
 impl Default for InflightLimits {
     fn default() -> Self {
-        Self { reads: 400, writes: 200, watches: 5000 }
+        let cores = available_parallelism().map_or(1, usize::from);
+        let seats = u32::try_from(cores).unwrap_or(u32::MAX).saturating_mul(SEATS_OF_A_CORE);
+        Self { reads: seats.clamp(FEWEST, 400), writes: seats.clamp(FEWEST, 200), watches: 5000 }
     }
 }
 

@@ -50,9 +50,9 @@ pub(crate) fn abuse(tenants: usize, seconds: u64, workers: u32) -> Result<()> {
     let (beside, abuser) = step("the quiet ones beside the abuser", || {
         // The abuser's own program shares the machine, which is not what is measured: it has what others
         // leave, and makes way at once. In a session of its own, or merely of another priority, it would
-        // keep a core for milliseconds from whoever is woken.
+        // keep a core for milliseconds from whoever is woken; and it keeps one core at most.
         let mut yielding = Command::new("chrt");
-        yielding.args(["--idle", "0"]).arg(&loadgen);
+        yielding.args(["--idle", "0"]).arg(&loadgen).env("GOMAXPROCS", "1");
         let abuser = part(yielding, "abuser", "abuser").stdout(Stdio::piped()).spawn()?;
         let beside = load("beside", "quiet");
         let abuser = abuser.wait_with_output()?;
