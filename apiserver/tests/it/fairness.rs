@@ -153,8 +153,8 @@ async fn a_tenant_whose_webhook_hangs_waits_alone() {
 
     let stream = street.hub.connect(Who::Anonymous, b"h2").await;
     let (sender, connection) = multiplex(stream).await;
-    // One has the seat, 128 wait, and the others are told to come back.
-    let flood = (0..140).map(|_| {
+    // One has the seat, 256 wait, and the others are told to come back.
+    let flood = (0..268).map(|_| {
         let (mut sender, request) =
             (sender.clone(), by("busy", write("busy")).request("https://localhost"));
         async move { Answer::whole(sender.send_request(request).await.unwrap()).await.unwrap() }
@@ -177,7 +177,7 @@ async fn a_tenant_whose_webhook_hangs_waits_alone() {
             for line in [
                 "apiserver_flowcontrol_rejected_requests_total{priority_level=\"writes\",\
                  reason=\"queue-full\"} 11\n",
-                "apiserver_flowcontrol_current_inqueue_requests{priority_level=\"writes\"} 128\n",
+                "apiserver_flowcontrol_current_inqueue_requests{priority_level=\"writes\"} 256\n",
                 "apiserver_flowcontrol_current_executing_seats{priority_level=\"writes\"} 1\n",
             ] {
                 assert!(metrics.text().contains(line), "{line}{}", metrics.text());

@@ -85,7 +85,8 @@ mod tests {
 
     #[tokio::test]
     async fn those_that_have_most_are_named() {
-        let fairness = Fairness::new(InflightLimits::default(), &Metrics::new().flow);
+        let limits = InflightLimits { reads: 400, writes: 200, watches: 5000 };
+        let fairness = Fairness::new(limits, &Metrics::new().flow);
         let user = UserInfo::known("eve", &[]);
         let caller = |cluster: &str| {
             let scope = ClusterScope::One(ClusterName::parse(cluster).unwrap());
