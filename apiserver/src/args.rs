@@ -21,6 +21,12 @@ use self::etcd::EtcdArgs;
 use crate::dialer::Network;
 use crate::serve::Server;
 
+/// How often memory is given back: no sooner than the allocator finds it unused for long.
+const GIVE_BACK: Duration = Duration::from_secs(1);
+
+/// An allocation that is large to the allocator. Nothing is written to it, so it takes no memory.
+const LARGE: usize = 1 << 20;
+
 /// A Kubernetes API server with many cheap, isolated logical clusters.
 #[derive(Debug, Parser)]
 #[command(name = "kcp-apiserver", version)]
@@ -160,10 +166,23 @@ impl ServeArgs {
         );
         // Nobody may be reading: that is no reason to end.
         let _written = std::io::stdout().write_all(line.as_bytes());
-        let signal = signals::terminate().await.context("wait for signals")?;
+        let signal = tokio::select! {
+            signal = signals::terminate() => signal.context("wait for signals")?,
+            () = give_memory_back() => return Ok(()),
+        };
         tracing::info!(signal, "ending");
         running.shutdown().await;
         Ok(())
+    }
+}
+
+/// Has the allocator give back to the system what it keeps of a busy time, for ever: it looks at that
+/// when something large comes and goes, which in a server that has become idle is never.
+async fn give_memory_back() {
+    let mut ticks = tokio::time::interval(GIVE_BACK);
+    loop {
+        ticks.tick().await;
+        drop(std::hint::black_box(Vec::<u8>::with_capacity(LARGE)));
     }
 }
 
