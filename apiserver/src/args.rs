@@ -15,7 +15,8 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use runtime::logs::LogArgs;
-use runtime::signals;
+use runtime::{Tasks, signals};
+use tracing::Span;
 
 use self::etcd::EtcdArgs;
 use crate::dialer::Network;
@@ -177,12 +178,23 @@ impl ServeArgs {
 }
 
 /// Has the allocator give back to the system what it keeps of a busy time, for ever: it looks at that
-/// when something large comes and goes, which in a server that has become idle is never.
+/// when something large comes and goes, in each thread for itself, which in a server that has become
+/// idle is never.
 async fn give_memory_back() {
+    let tasks = Tasks::new();
+    let large = || drop(std::hint::black_box(Vec::<u8>::with_capacity(LARGE)));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut ticks = tokio::time::interval(GIVE_BACK);
     loop {
         ticks.tick().await;
-        drop(std::hint::black_box(Vec::<u8>::with_capacity(LARGE)));
+        // Some more than there are threads, as none is sure to take one of them.
+        for _ in 0..2 * threads {
+            drop(tasks.spawn(Span::none(), async move {
+                large();
+                tokio::task::yield_now().await;
+                large();
+            }));
+        }
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) use self::sync::{Load as SyncLoad, Physical, sync};
 pub(crate) use self::types::types;
 
 /// A server is idle when over this long
-const WINDOW: Duration = Duration::from_secs(2);
+const WINDOW: Duration = Duration::from_secs(5);
 
 /// it has used at most this share of one core.
 const IDLE: f64 = 0.2;
