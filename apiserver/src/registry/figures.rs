@@ -32,6 +32,7 @@ impl Registry {
             "recentAfter": figures.recent_after.0,
             "watchers": figures.watchers,
             "scopes": figures.scopes,
+            "eventsAside": figures.events_aside,
             "policies": policies,
             "policyBytes": policy_bytes,
             "tokens": self.bearers.accounts().remembered(),
