@@ -4,7 +4,7 @@ use std::io::Read;
 use std::process::Stdio;
 use std::time::Duration;
 
-use apiserver::ProfilingOptions;
+use apiserver::{InflightLimits, ProfilingOptions};
 use flate2::read::GzDecoder;
 use http::Method;
 use serde_json::{Value, json};
@@ -120,7 +120,8 @@ async fn the_inner_state_is_told() {
         assert_eq!(state["fairness"]["watches"]["largest"], json!([here]), "{state}");
         assert!(state["connections"].as_i64().unwrap() >= 2, "{state}");
     }
-    assert_eq!(state["fairness"]["reads"]["seats"], 400, "{state}");
+    let seats = InflightLimits::default().reads;
+    assert_eq!(state["fairness"]["reads"]["seats"], seats, "{state}");
     assert!(state["logicalClusters"].as_u64().unwrap() >= 3, "{state}");
     let largest = state["cache"]["largest"].as_array().unwrap();
     assert!(largest.contains(&json!({"cluster": "one", "objects": 2})), "{state}");
