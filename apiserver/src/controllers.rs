@@ -99,3 +99,9 @@ fn housekeeping() -> Context {
     context.urgency = Urgency::Later;
     context
 }
+
+/// Offers the core to other threads. A controller that does something for many objects in a row would
+/// keep it for milliseconds from whoever was woken since, as the store's writer is for each request.
+fn make_way() {
+    std::thread::yield_now();
+}

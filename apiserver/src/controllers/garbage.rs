@@ -38,6 +38,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::fair::{Fair, Limits};
+use super::make_way;
 use crate::auth::{MASTERS, UserInfo};
 use crate::registry::{Context, Error, Registry};
 use attempt::{Collector, Outcome};
@@ -46,7 +47,7 @@ use attempt::{Collector, Outcome};
 const PAGE: usize = 1_000;
 
 /// Changes that are taken at a time before finished work is looked at.
-const BURST: usize = 1_000;
+const BURST: usize = 100;
 
 /// Of one logical cluster eight at a time, so that others have theirs while its webhooks take
 /// their time; in all, as many as share a commit of the store well.
@@ -133,7 +134,9 @@ async fn follow(collector: &Collector, queue: &mut Fair<Key>, since: Revision) {
                     () = past(unused), if unused.is_some() => Step::Unused,
                 }
             };
-            match queue.or_due(step).await {
+            let step = queue.or_due(step).await;
+            make_way();
+            match step {
                 Some(Step::Event(Some(event))) => {
                     seen = take(collector, queue, &event, &mut events);
                 }

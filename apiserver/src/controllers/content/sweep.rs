@@ -9,7 +9,7 @@ use schema::resource::{Flag, ResourceDef};
 use store::cache::{Object, Origin};
 use store::{Key, KeyPrefix, Revision};
 
-use super::super::housekeeping;
+use super::super::{housekeeping, make_way};
 use super::status::Remaining;
 use crate::catalog::{Definition, definitions};
 use crate::registry::{ClusterScope, DeleteOptions, Deleted, Error, Reason, Registry};
@@ -119,6 +119,7 @@ impl Sweep<'_> {
         let fates = stream::iter(records).map(|(key, revision)| self.clear_one(key, revision));
         let mut fates = fates.buffer_unordered(AT_ONCE);
         while let Some(fate) = fates.next().await {
+            make_way();
             let stays = match fate {
                 Fate::Gone => continue,
                 Fate::Stays(object) => Some(object),
