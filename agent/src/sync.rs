@@ -20,6 +20,8 @@ mod follow;
 mod resources;
 mod side;
 mod status;
+#[cfg(test)]
+mod testing;
 mod watch;
 
 use std::collections::BTreeSet;

@@ -7,6 +7,7 @@ mod protection;
 mod tls;
 mod transfer;
 
+use std::convert::Infallible;
 use std::io::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -15,7 +16,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use runtime::logs::LogArgs;
-use runtime::{Tasks, signals};
+use runtime::{Tasks, cores, signals};
 use tracing::Span;
 
 use self::etcd::EtcdArgs;
@@ -169,7 +170,7 @@ impl ServeArgs {
         let _written = std::io::stdout().write_all(line.as_bytes());
         let signal = tokio::select! {
             signal = signals::terminate() => signal.context("wait for signals")?,
-            () = give_memory_back() => return Ok(()),
+            never = give_memory_back() => match never {},
         };
         tracing::info!(signal, "ending");
         running.shutdown().await;
@@ -180,15 +181,14 @@ impl ServeArgs {
 /// Has the allocator give back to the system what it keeps of a busy time, for ever: it looks at that
 /// when something large comes and goes, in each thread for itself, which in a server that has become
 /// idle is never.
-async fn give_memory_back() {
+async fn give_memory_back() -> Infallible {
     let tasks = Tasks::new();
     let large = || drop(std::hint::black_box(Vec::<u8>::with_capacity(LARGE)));
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut ticks = tokio::time::interval(GIVE_BACK);
     loop {
         ticks.tick().await;
         // Some more than there are threads, as none is sure to take one of them.
-        for _ in 0..2 * threads {
+        for _ in 0..2 * cores() {
             drop(tasks.spawn(Span::none(), async move {
                 large();
                 tokio::task::yield_now().await;

@@ -157,7 +157,13 @@ mod tests {
 
     #[test]
     fn leases() {
-        let lease = lease("u");
+        let handover = Handover::default();
+        let mut lease = lease("u");
+        let _written = handover.write(&mut lease);
+        assert_eq!(lease["metadata"].get("annotations"), None);
+        handover.set("x".to_owned());
+        let _written = handover.write(&mut lease);
+        assert_eq!(lease["metadata"]["annotations"], json!({contract::HUB_SEEN: "x"}));
         assert_eq!(lease["metadata"]["labels"][SYNC_TARGET_LABEL], "u");
         assert!(path("u").ends_with("/kube-system/leases/kcp-agent-u"));
         assert_eq!(lease["metadata"]["name"], "kcp-agent-u");

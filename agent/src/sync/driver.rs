@@ -123,9 +123,8 @@ enum Step {
     Followed(Followed),
     Reach,
     Types,
-    Standing,
-    Opened,
-    Kept,
+    /// Something is to be looked at that is looked at in every turn.
+    Woken,
     Status(Option<Value>),
     Due,
 }
@@ -206,7 +205,7 @@ impl Driver {
                     }
                 }
                 Step::Status(written) => self.status.done(written),
-                Step::Standing | Step::Opened | Step::Kept => {}
+                Step::Woken => {}
                 Step::Due => {
                     let past = |due: &Instant| *due <= turn;
                     // What is due now is looked at in the report.
@@ -266,9 +265,9 @@ impl Driver {
             Some(done) = self.running.next(), if !self.running.is_empty() => Step::Done(done),
             Some(followed) = self.following.followed.recv() => Step::Followed(followed),
             () = types => Step::Types,
-            () = standing => Step::Standing,
-            Ok(()) = self.proof.opened.changed() => Step::Opened,
-            () = kept => Step::Kept,
+            () = standing => Step::Woken,
+            Ok(()) = self.proof.opened.changed() => Step::Woken,
+            () = kept => Step::Woken,
             written = writing => Step::Status(written),
             Ok(()) = self.following.reach.changed() => Step::Reach,
             () = tokio::time::sleep_until(due) => Step::Due,

@@ -91,7 +91,7 @@ pub(super) async fn upstream(
             Shape::Hub => of_hub(&upstream.link, target).await,
             Shape::Plain => of_plain(&upstream.link, target).await,
         };
-        let begun = Instant::now();
+        let read_at = Instant::now();
         let known = read.is_some();
         let read = read.map(|(identity, object)| Followed::Known(identity, object, before));
         if told.send(read.unwrap_or(Followed::Unknown)).await.is_err() {
@@ -102,7 +102,7 @@ pub(super) async fn upstream(
             () = tokio::time::sleep(pause) => {}
             () = poke.now.notified() => {
                 if known {
-                    tokio::time::sleep_until(begun + APART).await;
+                    tokio::time::sleep_until(read_at + APART).await;
                 }
             }
         }

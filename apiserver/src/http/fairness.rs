@@ -12,10 +12,10 @@ mod shares;
 mod state;
 
 use std::sync::Arc;
-use std::thread::available_parallelism;
 use std::time::Duration;
 
 use ahash::RandomState;
+use runtime::cores;
 
 use crate::auth::{MASTERS, UserInfo};
 use crate::metrics::FlowMetrics;
@@ -88,8 +88,7 @@ pub(crate) enum Seats {
 
 impl Default for InflightLimits {
     fn default() -> Self {
-        let cores = available_parallelism().map_or(1, usize::from);
-        let seats = u32::try_from(cores).unwrap_or(u32::MAX).saturating_mul(SEATS_OF_A_CORE);
+        let seats = u32::try_from(cores()).unwrap_or(u32::MAX).saturating_mul(SEATS_OF_A_CORE);
         Self { reads: seats.clamp(FEWEST, 400), writes: seats.clamp(FEWEST, 200), watches: 5000 }
     }
 }

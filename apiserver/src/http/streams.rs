@@ -23,13 +23,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker, ready};
-use std::thread::available_parallelism;
 use std::time::Duration;
 
 use futures::task::AtomicWaker;
 use hyper::rt::Executor;
 use parking_lot::Mutex;
-use runtime::Tasks;
+use runtime::{Tasks, cores};
 use slab::Slab;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::coop::{Unconstrained, unconstrained};
@@ -142,8 +141,7 @@ pub(super) fn streams(tasks: Tasks, turns: &Turns) -> (Streams, Settled) {
 impl Turns {
     /// Half of the cores are for them at most.
     pub(super) fn new() -> Self {
-        let cores = available_parallelism().map_or(1, usize::from);
-        Self(Arc::new(Semaphore::new((cores / 2).max(1))))
+        Self(Arc::new(Semaphore::new((cores() / 2).max(1))))
     }
 
     fn poll(&self) -> PollTurn {

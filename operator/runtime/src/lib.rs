@@ -11,4 +11,4 @@ pub mod signals;
 mod tasks;
 
 pub use authorities::Authorities;
-pub use tasks::Tasks;
+pub use tasks::{Tasks, cores};

@@ -17,6 +17,12 @@ pub struct Tasks {
     tracker: TaskTracker,
 }
 
+/// How many tasks can run at the same moment: the cores that this process may use, or 1 if nobody can
+/// tell.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 // === impl Tasks ===
 
 impl Default for Tasks {

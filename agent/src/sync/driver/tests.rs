@@ -1,24 +1,14 @@
 //! What the driver takes for proof of who the hub is.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
-use apiserver::{Running, Server};
 use client::{Ask, Link};
-use machinery::kubeconfig::Access;
 
 use super::*;
 use crate::metrics::Metrics;
+use crate::sync::testing::server;
 use crate::sync::{Shape, Upstream};
 use crate::target::TargetRef;
-
-async fn server() -> (Running, Link) {
-    let store = store::MemoryStore::new(store::memory::Options::default());
-    let running = Server::builder(store).start().await.unwrap();
-    let access = Access::parse(running.kubeconfig().as_bytes(), None).unwrap();
-    let settings = client::Settings::of_access(access, Path::new(""), "test/0").unwrap();
-    (running, Link::new(settings).unwrap())
-}
 
 fn driver(link: &Link, tasks: &Tasks, identity: &Identity) -> Driver {
     let settings = Settings {

@@ -1,24 +1,15 @@
 //! Lists and watches of a real server, and what is made of odd answers.
 
-use apiserver::{Running, Server};
-use client::Settings;
-use machinery::kubeconfig::Access;
+use apiserver::Server;
 use serde_json::json;
 
 use super::*;
+use crate::sync::testing::{link, server};
 
 /// The longest that anything here may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
-
-async fn server() -> (Running, Link) {
-    let store = store::MemoryStore::new(store::memory::Options::default());
-    let running = Server::builder(store).start().await.unwrap();
-    let access = Access::parse(running.kubeconfig().as_bytes(), None).unwrap();
-    let settings = Settings::of_access(access, std::path::Path::new(""), "test/0").unwrap();
-    (running, Link::new(settings).unwrap())
-}
 
 fn watch_of(link: &Link) -> Watch {
     Watch {
@@ -117,9 +108,7 @@ async fn an_outage_is_no_news_about_objects() {
     };
     let first = start(0).await;
     let port = first.address().port();
-    let access = Access::parse(first.kubeconfig().as_bytes(), None).unwrap();
-    let settings = Settings::of_access(access, std::path::Path::new(""), "test/0").unwrap();
-    let link = Link::new(settings).unwrap();
+    let link = link(&first);
     create(&link, "one").await;
     let (sender, mut inputs) = mpsc::channel(64);
     let tasks = runtime::Tasks::new();

@@ -71,6 +71,11 @@ impl Fixture {
         self.commit(Op::Delete { key: key(cluster, name) }).await
     }
 
+    /// What a client sees after a revision.
+    async fn watch(&self, scopes: &[Scope], after: Revision) -> Subscription {
+        self.cache.watch(scopes, None, Audience::Client, after).await.unwrap()
+    }
+
     fn names(&self, prefix: &KeyPrefix) -> Vec<String> {
         names(&self.cache.list(prefix, None, 0))
     }
@@ -173,11 +178,7 @@ async fn watches_resume_where_they_were_and_see_their_scope_only() {
     fixture.put("a", "x", "2").await;
     fixture.put("b", "x", "2").await;
     let scope = Scope::Prefix(KeyPrefix::cluster(&resource(), &ClusterName::parse("a").unwrap()));
-    let mut watch = fixture
-        .cache
-        .watch(std::slice::from_ref(&scope), None, Audience::Client, from)
-        .await
-        .unwrap();
+    let mut watch = fixture.watch(std::slice::from_ref(&scope), from).await;
     fixture.delete("a", "x").await;
     fixture.put("b", "y", "1").await;
     fixture.put("a", "z", "1").await;
@@ -185,7 +186,7 @@ async fn watches_resume_where_they_were_and_see_their_scope_only() {
     assert!(watch.try_next().is_none());
     assert_eq!(watch.progress(), Some(Revision(6)));
     let one = Scope::Key(key("b", "y"));
-    let mut watch = fixture.cache.watch(&[one], None, Audience::Client, from).await.unwrap();
+    let mut watch = fixture.watch(&[one], from).await;
     assert_eq!(watch.progress(), None, "an event waits");
     assert_eq!(take(&mut watch, 1).await, ["5: y ->1"]);
 }
@@ -211,11 +212,7 @@ async fn a_filter_sees_both_sides_of_a_change() {
 async fn a_slow_watcher_is_ended_and_no_other_is_held_up() {
     let fixture = Fixture::new(NoOverlay, Options::default()).await;
     let scope = Scope::Prefix(everything());
-    let mut slow = fixture
-        .cache
-        .watch(std::slice::from_ref(&scope), None, Audience::Client, Revision(0))
-        .await
-        .unwrap();
+    let mut slow = fixture.watch(std::slice::from_ref(&scope), Revision(0)).await;
     let mut last = Revision(0);
     for round in 0..1100 {
         last = fixture.put("a", "x", &round.to_string()).await;
@@ -226,11 +223,7 @@ async fn a_slow_watcher_is_ended_and_no_other_is_held_up() {
         seen = event.revision;
     }
     assert!(seen < last && seen > Revision(900));
-    let mut resumed = fixture
-        .cache
-        .watch(std::slice::from_ref(&scope), None, Audience::Client, seen)
-        .await
-        .unwrap();
+    let mut resumed = fixture.watch(std::slice::from_ref(&scope), seen).await;
     let rest = take(&mut resumed, usize::try_from(last.0 - seen.0).unwrap()).await;
     assert!(rest.last().unwrap().starts_with(&format!("{last}: x")));
 }
@@ -249,11 +242,7 @@ async fn what_memory_has_forgotten_comes_from_the_store() {
     }
     let deleted = fixture.delete("a", "x").await;
     let scope = Scope::Key(key("a", "x"));
-    let mut watch = fixture
-        .cache
-        .watch(std::slice::from_ref(&scope), None, Audience::Client, Revision(0))
-        .await
-        .unwrap();
+    let mut watch = fixture.watch(std::slice::from_ref(&scope), Revision(0)).await;
     let last = fixture.put("a", "x", "2").await;
     let expected =
         [format!("{first}: x ->1"), format!("{deleted}: x 1>-"), format!("{last}: x ->2")];
@@ -266,11 +255,7 @@ async fn what_memory_has_forgotten_comes_from_the_store() {
 async fn virtual_objects_come_and_go_with_their_owner() {
     let fixture = Fixture::new(Owned, Options::default()).await;
     let scope = Scope::Prefix(everything());
-    let mut watch = fixture
-        .cache
-        .watch(std::slice::from_ref(&scope), None, Audience::Client, Revision(0))
-        .await
-        .unwrap();
+    let mut watch = fixture.watch(std::slice::from_ref(&scope), Revision(0)).await;
     let hidden = key("a", "virtual");
     assert!(matches!(fixture.cache.slot(&hidden), Slot::Absent));
     let begun = fixture.put("a", "owner", "o").await;
@@ -347,7 +332,7 @@ proptest! {
             let watch_delay = if delayed { Duration::from_millis(1) } else { Duration::ZERO };
             let fixture = Fixture::new(Owned, Options { watch_delay, ..Options::default() }).await;
             let scope = Scope::Prefix(everything());
-            let mut watch = fixture.cache.watch(std::slice::from_ref(&scope), None, Audience::Client, Revision(0)).await.unwrap();
+            let mut watch = fixture.watch(std::slice::from_ref(&scope), Revision(0)).await;
             let mut states = Vec::new();
             for step in steps {
                 let name = |index: u8| ["a", "b", "c", "d", "owner", "virtual"][usize::from(index)];
@@ -409,7 +394,7 @@ async fn recent_events_are_let_go_when_they_are_old() {
     assert_eq!(recent(), 1, "two are old by now");
     // What has gone from memory is in the store's history.
     let scope = [Scope::Prefix(everything())];
-    let mut resumed = fixture.cache.watch(&scope, None, Audience::Client, first).await.unwrap();
+    let mut resumed = fixture.watch(&scope, first).await;
     assert_eq!(take(&mut resumed, 2).await, ["2: x 1>2", "3: x 2>3"]);
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(recent(), 0);

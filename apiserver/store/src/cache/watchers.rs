@@ -28,7 +28,7 @@ use crate::{Key, KeyPrefix, Revision};
 const QUEUE: usize = 1000;
 
 /// So many are told at once: less than a tenth of a millisecond.
-pub(super) const AT_ONCE: usize = 256;
+const AT_ONCE: usize = 256;
 
 /// Whether a watcher wants an event.
 pub type Filter = Arc<dyn Fn(&Event) -> bool + Send + Sync>;
@@ -81,7 +81,7 @@ struct Watcher {
 }
 
 /// The scopes of one watcher.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Scopes(Box<[Arc<AtomicBool>]>);
 
 // === impl Scope ===

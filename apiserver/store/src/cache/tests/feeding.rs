@@ -29,7 +29,7 @@ async fn falling_behind_costs_no_pause() {
     let fixture = Fixture::new(NoOverlay, options).await;
     fixture.put("a", "x", "0").await;
     let scope = [Scope::Prefix(everything())];
-    let mut watch = fixture.cache.watch(&scope, None, Audience::Client, Revision(0)).await.unwrap();
+    let mut watch = fixture.watch(&scope, Revision(0)).await;
     let started = Instant::now();
     let mut last = Revision(0);
     for round in 0..3 {
@@ -53,7 +53,7 @@ async fn a_burst_larger_than_the_stores_memory_arrives_whole() {
     let store = EmbeddedStore::open(&directory.path().join("store"), options).unwrap();
     let fixture = Fixture::over(store, NoOverlay).await;
     let scope = [Scope::Prefix(everything())];
-    let mut watch = fixture.cache.watch(&scope, None, Audience::Client, Revision(0)).await.unwrap();
+    let mut watch = fixture.watch(&scope, Revision(0)).await;
     let mut last = Revision(0);
     for round in 0..3 {
         // Whole groups of commits, each of which alone is larger than the ring.
