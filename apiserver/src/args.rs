@@ -7,7 +7,6 @@ mod protection;
 mod tls;
 mod transfer;
 
-use std::convert::Infallible;
 use std::io::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -16,18 +15,11 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use runtime::logs::LogArgs;
-use runtime::{Tasks, cores, signals};
-use tracing::Span;
+use runtime::signals;
 
 use self::etcd::EtcdArgs;
 use crate::dialer::Network;
 use crate::serve::Server;
-
-/// How often memory is given back: no sooner than the allocator finds it unused for long.
-const GIVE_BACK: Duration = Duration::from_secs(1);
-
-/// An allocation that is large to the allocator. Nothing is written to it, so it takes no memory.
-const LARGE: usize = 1 << 20;
 
 /// A Kubernetes API server with many cheap, isolated logical clusters.
 #[derive(Debug, Parser)]
@@ -168,33 +160,10 @@ impl ServeArgs {
         );
         // Nobody may be reading: that is no reason to end.
         let _written = std::io::stdout().write_all(line.as_bytes());
-        let signal = tokio::select! {
-            signal = signals::terminate() => signal.context("wait for signals")?,
-            never = give_memory_back() => match never {},
-        };
+        let signal = signals::terminate().await.context("wait for signals")?;
         tracing::info!(signal, "ending");
         running.shutdown().await;
         Ok(())
-    }
-}
-
-/// Has the allocator give back to the system what it keeps of a busy time, for ever: it looks at that
-/// when something large comes and goes, in each thread for itself, which in a server that has become
-/// idle is never.
-async fn give_memory_back() -> Infallible {
-    let tasks = Tasks::new();
-    let large = || drop(std::hint::black_box(Vec::<u8>::with_capacity(LARGE)));
-    let mut ticks = tokio::time::interval(GIVE_BACK);
-    loop {
-        ticks.tick().await;
-        // Some more than there are threads, as none is sure to take one of them.
-        for _ in 0..2 * cores() {
-            drop(tasks.spawn(Span::none(), async move {
-                large();
-                tokio::task::yield_now().await;
-                large();
-            }));
-        }
     }
 }
 

@@ -10,15 +10,15 @@ use std::borrow::Cow;
 use divan::{Bencher, black_box};
 use jiff::Timestamp;
 use machinery::time::Time;
-use mimalloc::MiMalloc;
 use patch::apply::{
     ApplySchema, FieldSet, Forms, ListForm, MapForm, Scalar, Tracker, Type, Versions, Write,
 };
 use serde_json::{Value, json};
+use tikv_jemallocator::Jemalloc;
 
 /// The allocator that the server has.
 #[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
+static ALLOCATOR: Jemalloc = Jemalloc;
 
 fn main() {
     divan::main();

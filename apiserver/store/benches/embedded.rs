@@ -16,7 +16,7 @@ use tokio::runtime::Runtime;
 
 /// The allocator that the server has: a commit allocates enough for it to matter.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// Records that ranges and replays read.
 const RECORDS: usize = 5_000;

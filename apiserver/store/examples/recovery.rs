@@ -24,7 +24,7 @@ use tokio::time::Instant;
 
 /// The allocator that the server has: loading a cache allocates enough for it to matter.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// Commits that are under way at once: as many as one group takes.
 const TOGETHER: u64 = 256;

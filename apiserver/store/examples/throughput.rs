@@ -17,7 +17,7 @@ use tracing::Span;
 
 /// The allocator that the server has: a commit allocates enough for it to matter.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const TIME: Duration = Duration::from_secs(4);
 const VALUE: usize = 1024;

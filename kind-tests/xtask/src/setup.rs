@@ -17,8 +17,9 @@ struct Wanted {
 }
 
 /// What cargo and go need to build, and what network namespaces need.
-const WANTED: [Wanted; 3] = [
+const WANTED: [Wanted; 4] = [
     Wanted { program: "cc", package: "gcc libc6-dev" },
+    Wanted { program: "make", package: "make" },
     Wanted { program: "git", package: "git" },
     Wanted { program: "ip", package: "iproute2" },
 ];
