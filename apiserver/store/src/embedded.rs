@@ -228,6 +228,11 @@ impl Store for EmbeddedStore {
         self.ask(|answer| Request::Compact(before, answer)).await
     }
 
+    fn forget_recent(&self, until: Revision) {
+        // The file's log has them, too.
+        self.shared.history.forget(until);
+    }
+
     fn identity(&self) -> &Identity {
         &self.identity
     }

@@ -162,8 +162,14 @@ impl History {
 
     /// Forgets the commits up to `revision`.
     pub(crate) fn forget(&self, revision: Revision) {
+        // They are dropped without the lock.
+        let mut old = Vec::new();
         let mut ring = self.ring.write();
-        while ring.before < revision && ring.pop() {}
+        while ring.before < revision
+            && let Some(commit) = ring.pop()
+        {
+            old.push(commit);
+        }
     }
 }
 
@@ -189,11 +195,11 @@ impl Ring {
         }
     }
 
-    fn pop(&mut self) -> bool {
-        let Some(commit) = self.commits.pop_front() else { return false };
+    fn pop(&mut self) -> Option<Commit> {
+        let commit = self.commits.pop_front()?;
         self.bytes -= commit.bytes;
         self.before = self.before.next();
-        true
+        Some(commit)
     }
 }
 

@@ -104,6 +104,10 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// When the store cannot be written.
     async fn compact(&self, before: Revision) -> Result<(), CommitError>;
 
+    /// Lets go of what it keeps in memory of commits up to `until` and has elsewhere as well, as nobody
+    /// is to ask for that soon. What can be read stays the same.
+    fn forget_recent(&self, _until: Revision) {}
+
     /// Who this store is: made with it and kept for ever.
     fn identity(&self) -> &Identity;
 

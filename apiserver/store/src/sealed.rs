@@ -152,6 +152,10 @@ impl Store for SealedStore {
         self.inner.compact(before).await
     }
 
+    fn forget_recent(&self, until: Revision) {
+        self.inner.forget_recent(until);
+    }
+
     fn identity(&self) -> &Identity {
         self.inner.identity()
     }

@@ -24,7 +24,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// How long it waits at most, after doubling: soon enough after a store is back.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long recent events stay in memory at least, however few they are: longer than a minute, after
+/// How long recent events stay in memory, the store's and the cache's, however few they are: longer than a minute, after
 /// which watches are sent a bookmark, so one that resumes finds its place here. What they have replaced
 /// is scattered over memory and holds much more of it than its own bytes.
 const RECENT: Duration = Duration::from_secs(90);
@@ -45,6 +45,7 @@ impl Cache {
                 // They are dropped without the lock.
                 let old = self.inner.write().state.forget(revision);
                 drop(old);
+                self.store.forget_recent(revision);
             }
             reached.push_back((now, self.revision()));
         }

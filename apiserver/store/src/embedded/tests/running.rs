@@ -34,6 +34,31 @@ async fn watches_that_fall_behind_are_ended() {
     falls_behind(Fixture::new(MemoryStore::new(options))).await;
 }
 
+/// What memory no longer keeps is read from the file, and nobody misses it.
+#[tokio::test]
+async fn recent_commits_are_forgotten_by_memory_alone() {
+    let options = EmbeddedOptions::default();
+    let fixture = fixture(EmbeddedStore::open_on(Disk::new(), &options).unwrap());
+    let a = key("things", "a");
+    let mut live = fixture.watch(Revision(0)).await;
+    let mut last = Revision(0);
+    for round in 0..20 {
+        last = fixture.put(&a, &round.to_string()).await;
+    }
+    live.until(last).await;
+    let middle = Revision(last.0 - 5);
+    fixture.store.forget_recent(middle);
+    assert_eq!(fixture.store.figures().numbers.first(), Some(&("recentCommits", 5)));
+    fixture.store.forget_recent(last);
+    assert_eq!(fixture.store.figures().numbers[..2], [("recentCommits", 0), ("recentBytes", 0)]);
+    assert_eq!(fixture.watch(Revision(0)).await.until(last).await.len(), 20);
+    assert_eq!(fixture.list(prefix("things"), Some(middle)).await.len(), 1);
+    // Who had seen everything goes on.
+    last = fixture.put(&a, "next").await;
+    assert_eq!(live.until(last).await.len(), 1);
+    fixture.end().await;
+}
+
 /// History goes by itself when it is old enough, in parts and while commits go on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn old_history_is_forgotten() {
