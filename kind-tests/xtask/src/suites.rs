@@ -54,6 +54,8 @@ fn server_over_etcd() -> Result<()> {
 
 /// Formatting, lints, tests, documentation.
 pub(crate) fn ci() -> Result<()> {
+    // To look at the crates takes what builds them.
+    step("packages", setup::install_packages)?;
     step("formatting", || execute(cargo::command().args(["fmt", "--all", "--check"])))?;
     step("lints", || {
         let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
