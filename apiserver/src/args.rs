@@ -26,7 +26,7 @@ use crate::serve::Server;
 /// How often threads look through what they keep of freed memory.
 const LOOK_THROUGH: Duration = Duration::from_secs(5);
 
-/// They do it after so many bytes of allocations, a few sizes at a time: twice jemalloc's
+/// An allocation after which they do, a few sizes at a time: of twice as many bytes as jemalloc's
 /// `tcache_gc_incr_bytes`. Nothing is written to it, so it takes no memory.
 const NOTICED: usize = 128 << 10;
 

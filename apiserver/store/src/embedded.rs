@@ -95,8 +95,8 @@ pub(crate) struct Shared {
 
 impl Default for EmbeddedOptions {
     /// Five to six minutes of history, 1 MiB of pages, 2 MiB of recent commits. What is read at all is
-    /// in the system's cache as well, so pages are few: those near the root; with four times as many
-    /// commits took no less time. A cache that follows the store keeps recent events of its own, so
+    /// in the system's cache as well, so pages are few, those near the root: four times as many did
+    /// not make commits quicker. A cache that follows the store keeps recent events of its own, so
     /// these are for its way there only.
     fn default() -> Self {
         Self {

@@ -24,9 +24,9 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// How long it waits at most, after doubling: soon enough after a store is back.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long recent events stay in memory, the store's and the cache's, however few they are: longer than a minute, after
-/// which watches are sent a bookmark, so one that resumes finds its place here. What they have replaced
-/// is scattered over memory and holds much more of it than its own bytes.
+/// How long recent events stay in memory at least, the store's and the cache's, however few they are:
+/// longer than a minute, after which watches are sent a bookmark, so one that resumes finds its place
+/// here. What they have replaced is scattered over memory and holds much more of it than its own bytes.
 const RECENT: Duration = Duration::from_secs(90);
 
 /// How often it is looked for older ones.
