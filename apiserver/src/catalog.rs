@@ -138,7 +138,7 @@ impl Catalog {
                 };
                 // A local type that was there before a shared one goes on.
                 let is_local = |object: &Arc<Object>| {
-                    local.binary_search_by(|l| l.header.name.cmp(&object.header.name)).is_ok()
+                    local.binary_search_by(|l| l.header.name().cmp(object.header.name())).is_ok()
                 };
                 let shared = shared.into_iter().filter(|object| !is_local(object));
                 let shared = shared.collect::<Vec<_>>();
@@ -148,7 +148,7 @@ impl Catalog {
             }
         };
         all.retain(|object| Definition::of(object).is_established());
-        all.sort_by(|a, b| a.header.name.cmp(&b.header.name));
+        all.sort_by(|a, b| a.header.name().cmp(b.header.name()));
         all
     }
 
@@ -242,7 +242,7 @@ impl Catalog {
                 let name = schema::import::crd_name(group, plural);
                 shared.filter(serves).or_else(|| {
                     let all = self.cache.list(&KeyPrefix::resource(&definitions()), None, 0);
-                    let named = all.objects.iter().filter(|object| *object.header.name == *name);
+                    let named = all.objects.iter().filter(|object| *object.header.name() == *name);
                     let customs =
                         named.filter_map(|object| Definition::of(object).custom(object).cloned());
                     { customs }.find(serves)

@@ -176,7 +176,7 @@ pub fn names_and_keys(data: &[u8]) {
         problems.extend(machinery::name::qualified_name(text));
         problems.extend(machinery::name::label_value(text));
     }
-    if let Some(key) = store::Key::parse(data.to_vec().into()) {
+    if let Some(key) = store::Key::parse(data) {
         let rebuilt = store::Key::new(&key.resource(), &key.object());
         assert_eq!(rebuilt, key, "a key is its parts");
     }

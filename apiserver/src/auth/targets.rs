@@ -120,8 +120,8 @@ impl SyncTarget {
             }
         };
         Some(Self {
-            name: object.header.name.as_ref().into(),
-            uid: object.header.uid.as_ref().into(),
+            name: object.header.name().into(),
+            uid: object.header.uid().into(),
             credentials_not_before: status.credentials_not_before,
             allowed,
             upsync: { spec.upsync.iter() }.map(|one| resource(&one.resource)).collect(),

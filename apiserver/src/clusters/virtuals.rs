@@ -150,7 +150,7 @@ impl Virtuals {
             .map(|name| (name.to_owned(), cluster.clone()))
             .collect::<std::collections::BTreeMap<_, _>>();
         for object in records.range(&KeyPrefix::cluster(&resource, &cluster.cluster)) {
-            let name = object.header.name.to_string();
+            let name = object.header.name().to_string();
             match cluster.of_namespace(object) {
                 Some(parent) => live.insert(name, parent),
                 None => live.remove(&name),
@@ -326,14 +326,14 @@ impl Parent {
     }
 
     fn of_record(object: &Object) -> Option<Self> {
-        if object.header.deletion_timestamp.is_some() {
+        if object.header.is_deleting() {
             return None;
         }
         Some(Self {
-            cluster: ClusterName::parse(&object.header.name).ok()?,
-            cluster_uid: Uuid::parse_str(&object.header.uid).unwrap_or_default(),
+            cluster: ClusterName::parse(object.header.name()).ok()?,
+            cluster_uid: Uuid::parse_str(object.header.uid()).unwrap_or_default(),
             revision: object.created,
-            created: object.header.creation_timestamp.as_deref().unwrap_or_default().into(),
+            created: object.header.creation_timestamp().into(),
         })
     }
 
@@ -343,21 +343,21 @@ impl Parent {
     }
 
     fn of_namespace(&self, object: &Object) -> Option<Self> {
-        if object.header.deletion_timestamp.is_some() {
+        if object.header.is_deleting() {
             return None;
         }
-        let name = &*object.header.name;
+        let name = object.header.name();
         let first = self.uid(Kind::Namespaces, "", name).to_string();
-        if NAMESPACES.contains(&name) && *object.header.uid == *first {
+        if NAMESPACES.contains(&name) && *object.header.uid() == *first {
             // The namespace was virtual before it was changed: what is in it stays as it was.
             return Some(self.clone());
         }
         Some(Self {
             cluster: self.cluster.clone(),
             // A namespace that was made again has other default objects than the one before.
-            cluster_uid: Uuid::new_v5(&self.cluster_uid, object.header.uid.as_bytes()),
+            cluster_uid: Uuid::new_v5(&self.cluster_uid, object.header.uid().as_bytes()),
             revision: object.created,
-            created: object.header.creation_timestamp.as_deref().unwrap_or_default().into(),
+            created: object.header.creation_timestamp().into(),
         })
     }
 }

@@ -91,8 +91,8 @@ async fn settle(registry: &Registry, cluster: &ClusterName) -> Result<(), Error>
         if rules == object.rules {
             continue;
         }
-        match write(registry, cluster, &role.header.name, &rules).await {
-            Ok(()) => debug!(%cluster, role = %role.header.name, "collected rules"),
+        match write(registry, cluster, role.header.name(), &rules).await {
+            Ok(()) => debug!(%cluster, role = %role.header.name(), "collected rules"),
             // It went, or its logical cluster goes.
             Err(error) if matches!(error.reason(), Reason::NotFound | Reason::Forbidden) => {}
             Err(error) => return Err(error),
@@ -107,7 +107,7 @@ fn collected(roles: &[Arc<Object>], to: &Object, selectors: &[LabelSelector]) ->
     let mut rules = Vec::new();
     for selector in selectors {
         let selects = |role: &&Arc<Object>| {
-            role.header.name != to.header.name && selector.matches(|key| role.header.label(key))
+            role.header.name() != to.header.name() && selector.matches(|key| role.header.label(key))
         };
         // Keys of one resource in one logical cluster are in the order of names.
         for role in roles.iter().filter(selects) {

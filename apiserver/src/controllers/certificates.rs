@@ -106,7 +106,7 @@ async fn settle(registry: &Registry, issuer: &ClientIssuer, key: &Key) -> Result
     };
     let sign = |leaf: Leaf| issuer.issue(&leaf).map_err(|error| error.to_string());
     let outcome = leaf.and_then(sign);
-    let target = target(registry, &cluster, &object.header.name, "status")?;
+    let target = target(registry, &cluster, object.header.name(), "status")?;
     let written = registry
         .change_status(&context(), &target, |present| {
             // It may have been changed meanwhile, or be another of the same name.
@@ -163,7 +163,9 @@ fn by_uid(registry: &Registry, cluster: &ClusterName, uid: &str) -> Option<SyncT
         return None;
     }
     let all = cache.list(&KeyPrefix::cluster(&sync_targets(), cluster), None, 0).objects;
-    all.iter().find(|object| *object.header.uid == *uid).and_then(|object| SyncTarget::read(object))
+    all.iter()
+        .find(|object| *object.header.uid() == *uid)
+        .and_then(|object| SyncTarget::read(object))
 }
 
 /// Removes requests that are old.
@@ -175,9 +177,9 @@ async fn clean(registry: &Registry, prefix: &KeyPrefix) {
             continue;
         }
         let cluster = object.key.object().cluster;
-        let uid = Some(object.header.uid.to_string());
+        let uid = Some(object.header.uid().to_string());
         let options = DeleteOptions { uid, ..DeleteOptions::default() };
-        let removed = match target(registry, &cluster, &object.header.name, "") {
+        let removed = match target(registry, &cluster, object.header.name(), "") {
             Ok(target) => registry.delete(&context(), &target, options).await.map(drop),
             Err(error) => Err(error),
         };

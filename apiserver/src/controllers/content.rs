@@ -128,7 +128,7 @@ fn began(event: &Event) -> bool {
     };
     match (&event.previous, &event.current) {
         (Some(old), Some(new)) if old.header.is_deleting() => {
-            old.header.finalizers != new.header.finalizers || said(old) != said(new)
+            old.header.finalizers() != new.header.finalizers() || said(old) != said(new)
         }
         _ => true,
     }

@@ -141,7 +141,7 @@ impl Ages {
         if self.is_past(begin) {
             return true;
         }
-        let created = object.header.creation_timestamp.as_deref().and_then(time);
+        let created = time(object.header.creation_timestamp());
         // Parsing is for those alone that may be old.
         created.is_none_or(|created| self.is_past(created))
             && self.is_past(last_time(object).min(begin))
@@ -178,7 +178,7 @@ mod tests {
             "apiVersion": "v1", "kind": "Event", "lastTimestamp": last,
             "metadata": {"name": "e", "namespace": "default", "creationTimestamp": created},
         });
-        let key = Key::parse("core/events/one/default/e".into()).unwrap();
+        let key = Key::parse("core/events/one/default/e").unwrap();
         let json = store::object::encode(&value);
         Object::new(key, &json, Revision(revision), 0, Origin::Stored).unwrap()
     }

@@ -39,7 +39,7 @@ async fn follow(registry: &Arc<Registry>, depth: &IntGauge) {
     // A status that was written, by whomever, leads nowhere.
     let changed: Filter = Arc::new(|event: &Event| {
         let generation = |object: &Option<Arc<store::cache::Object>>| {
-            object.as_ref().and_then(|object| object.header.generation)
+            object.as_ref().and_then(|object| object.header.generation())
         };
         event.current.is_some() && generation(&event.current) != generation(&event.previous)
     });
@@ -72,7 +72,7 @@ async fn check(registry: &Registry, key: &Key) -> Result<(), Error> {
     let Some(object) = registry.cache().get(key) else { return Ok(()) };
     let policy = serde_json::from_slice::<Value>(&object.json()).map_err(Error::internal)?;
     let observed = |policy: &Value| get_i64(policy, &["status", "observedGeneration"]).unwrap_or(0);
-    let generation = object.header.generation.unwrap_or(0);
+    let generation = object.header.generation().unwrap_or(0);
     if observed(&policy) >= generation {
         return Ok(());
     }

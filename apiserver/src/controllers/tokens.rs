@@ -163,9 +163,9 @@ fn news(event: &Event) -> Option<Work> {
         },
         "core/serviceaccounts" => {
             let old = previous?;
-            let gone = current.is_none_or(|new| new.header.uid != old.header.uid);
+            let gone = current.is_none_or(|new| new.header.uid() != old.header.uid());
             let place = event.key.object();
-            gone.then(|| Work::Namespace(place.cluster, place.namespace))
+            gone.then_some(Work::Namespace(place.cluster, place.namespace))
         }
         _ => None,
     }
@@ -214,7 +214,7 @@ async fn bereft(registry: &Registry, cluster: &ClusterName, namespace: &str) -> 
         for secret in &page {
             if let Some(token) = TokenSecret::of(secret) {
                 let account = registry.cache().get(&account_of(&secret.key, &token.account));
-                if account.is_none_or(|account| !token.is_of(&account.header.uid)) {
+                if account.is_none_or(|account| !token.is_of(account.header.uid())) {
                     found.push(Work::Secret(secret.key.clone()));
                 }
             }
@@ -243,7 +243,7 @@ async fn see_to(registry: &Registry, key: &Key) -> Result<Outcome, Error> {
         {
             return Ok(Outcome { retry: true, ..Outcome::default() });
         }
-        Slot::Object(account) => Some(account).filter(|account| token.is_of(&account.header.uid)),
+        Slot::Object(account) => Some(account).filter(|account| token.is_of(account.header.uid())),
         Slot::Absent | Slot::Tombstone(_) => None,
     };
     let Some(account) = account else {
@@ -252,7 +252,7 @@ async fn see_to(registry: &Registry, key: &Key) -> Result<Outcome, Error> {
             return Ok(Outcome::default());
         }
         let options = DeleteOptions {
-            uid: Some(secret.header.uid.to_string()),
+            uid: Some(secret.header.uid().to_string()),
             resource_version: Some(registry.version_of(&secret)),
             ..DeleteOptions::default()
         };

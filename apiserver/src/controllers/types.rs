@@ -300,11 +300,11 @@ async fn sweep(
             resource: def.clone(),
             custom: Some(custom.clone()),
             version: version.clone(),
-            namespace: (&*object.header.namespace).into(),
-            name: (&*object.header.name).into(),
+            namespace: object.header.namespace().into(),
+            name: object.header.name().into(),
             subresource: "".into(),
         };
-        let uid = Some(object.header.uid.to_string());
+        let uid = Some(object.header.uid().to_string());
         let options = DeleteOptions { uid, ..DeleteOptions::default() };
         match registry.remove(context, &target, options).await {
             Ok(Deleted::Gone(_)) => left -= 1,

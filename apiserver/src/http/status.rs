@@ -119,10 +119,10 @@ pub(crate) fn deleted(
 ) -> Response<Body> {
     let header = &view.object.header;
     let details = StatusDetails {
-        name: header.name.to_string(),
+        name: header.name().to_string(),
         group: resource.group.to_string(),
         kind: resource.resource.to_string(),
-        uid: header.uid.to_string(),
+        uid: header.uid().to_string(),
         ..StatusDetails::default()
     };
     let status = Status { status: "Success", details: Some(details), ..Status::default() };

@@ -243,7 +243,7 @@ impl Registry {
         }
         let cluster =
             target.one_cluster().and_then(|cluster| self.cache.get(&record::key(cluster)));
-        let uid = cluster.map_or(Value::Null, |object| object.header.uid.to_string().into());
+        let uid = cluster.map_or(Value::Null, |object| object.header.uid().to_string().into());
         let hub = self.store.identity();
         for (annotation, uid) in [
             (HUB_UID, json!(hub.hub_uid)),
@@ -308,7 +308,7 @@ pub(super) fn hidden(ctx: &Context, target: &Target, error: Error) -> Error {
 /// Whether an object is assigned to the agent's SyncTarget, or may be held by it.
 fn carries(agent: &Agent, object: &Object) -> bool {
     let header = &object.header;
-    header.label(&agent.state_label).is_some() || header.finalizers.contains(&agent.finalizer)
+    header.label(&agent.state_label).is_some() || header.finalizers().contains(&agent.finalizer)
 }
 
 fn is_recorded(agent: &Agent, object: &Object) -> bool {

@@ -194,7 +194,7 @@ pub(super) fn converter<'t>(
 
 /// Whether an object is stored in the version of `kind`.
 fn is_of_version(object: &Object, kind: &Gvk) -> bool {
-    let stored = &*object.header.api_version;
+    let stored = object.header.api_version();
     let version = stored.rsplit_once('/').map_or(stored, |(_, version)| version);
     *version == *kind.group_version.version
 }
@@ -207,12 +207,12 @@ fn batches(objects: &[Arc<Object>], places: &[usize]) -> Vec<Vec<usize>> {
     for at in places {
         let Some(object) = objects.get(*at) else { continue };
         bytes += object.json().len();
-        let same = version == &*object.header.api_version && bytes <= BATCH_BYTES;
+        let same = version == object.header.api_version() && bytes <= BATCH_BYTES;
         match batches.last_mut().filter(|batch| same && batch.len() < BATCH) {
             Some(batch) => batch.push(*at),
             None => {
                 bytes = object.json().len();
-                version = &object.header.api_version;
+                version = object.header.api_version();
                 batches.push(vec![*at]);
             }
         }

@@ -51,7 +51,7 @@ impl Registry {
             self.check_unused(target, current)?;
             let view = self.view(&self.lens(target), current.clone()).await?;
             let finalizers =
-                finalizers(target.resource.deletion, &current.header.finalizers, &options);
+                finalizers(target.resource.deletion, current.header.finalizers(), &options);
             let held = self.is_held(target, current, &finalizers)?;
             if held && current.header.is_deleting() && !finalizers.changed(target) {
                 return Ok(Deleted::Pending(view));
@@ -115,8 +115,8 @@ impl Registry {
         let list = self.list(ctx, target, list).await?;
         for item in &list.items {
             let target = Target {
-                namespace: (&*item.object.header.namespace).into(),
-                name: (&*item.object.header.name).into(),
+                namespace: item.object.header.namespace().into(),
+                name: item.object.header.name().into(),
                 ..target.clone()
             };
             match self.delete(ctx, &target, options.clone()).await {
@@ -144,7 +144,7 @@ impl Registry {
             let named = GroupResource::new(&resource.group, &resource.kind);
             Err(Error::conflict(&named, &target.name, &why))
         };
-        let present = &*current.header.uid;
+        let present = current.header.uid();
         if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != present) {
             return failed("UID", uid, present, "deleted and then recreated");
         }

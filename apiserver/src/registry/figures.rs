@@ -10,7 +10,7 @@ impl Registry {
     /// The names of all logical clusters.
     pub(crate) fn clusters(&self) -> Vec<Box<str>> {
         let records = self.cache.list(&record::prefix(), None, 0).objects;
-        records.iter().map(|record| (&*record.header.name).into()).collect()
+        records.iter().map(|record| record.header.name().into()).collect()
     }
 
     /// Sizes of the cache, with so many of the largest logical clusters at most.

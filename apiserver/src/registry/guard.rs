@@ -40,7 +40,7 @@ impl Registry {
         let mut guard = Guard::of(ctx.urgency);
         let mut new_cluster = false;
         match &cluster_slot {
-            Slot::Object(object) if object.header.deletion_timestamp.is_some() => {
+            Slot::Object(object) if object.header.is_deleting() => {
                 let why = "it is being deleted, nothing can be created in it";
                 return Err(Error::forbidden(&record::logical_clusters(), cluster.as_str(), why));
             }
@@ -63,7 +63,7 @@ impl Registry {
             return Ok(guard);
         }
         match &namespace_slot {
-            Slot::Object(object) if object.header.deletion_timestamp.is_some() => {
+            Slot::Object(object) if object.header.is_deleting() => {
                 return Err(terminating(namespace));
             }
             Slot::Object(object) => guard.require(namespace_key, object.expect()),

@@ -63,7 +63,7 @@ impl Registry {
         if lifetime.is_of(self.cache.get(&record.key).as_ref()) {
             return Ok(());
         }
-        Err(Error::not_found(&record::logical_clusters(), &record.header.name))
+        Err(Error::not_found(&record::logical_clusters(), record.header.name()))
     }
 }
 
@@ -94,6 +94,6 @@ impl Lifetime {
 
     /// Whether it is the logical cluster whose object is there now; another of its name is not.
     fn is_of(&self, now: Option<&Arc<Object>>) -> bool {
-        now.is_some_and(|now| now.header.uid == self.record.header.uid)
+        now.is_some_and(|now| now.header.uid() == self.record.header.uid())
     }
 }

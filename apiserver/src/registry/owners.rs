@@ -35,7 +35,7 @@ impl Registry {
     /// that: then nothing has to be converted.
     pub(crate) fn target_for(&self, object: &Object) -> Option<Target> {
         let mut target = self.target_of(&object.key)?;
-        let version = object.header.api_version.rsplit('/').next().unwrap_or_default();
+        let version = object.header.api_version().rsplit('/').next().unwrap_or_default();
         if target.resource.version(version).is_some() {
             let serves = |def: &&Arc<ResourceDef>| {
                 def.version(version).is_some_and(|version| version.served)
@@ -151,7 +151,7 @@ impl Registry {
             return Ok(Some(false));
         }
         let header = machinery::meta::Header::scan(&record.value);
-        Ok(header.ok().map(|header| *header.uid == *uid))
+        Ok(header.ok().map(|header| *header.uid() == *uid))
     }
 }
 

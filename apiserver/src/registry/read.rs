@@ -242,5 +242,5 @@ fn relative<'a>(prefix: &KeyPrefix, key: &'a Key) -> &'a str {
 fn key_after(prefix: &KeyPrefix, relative: &str) -> Option<Key> {
     let mut bytes = prefix.as_bytes().to_vec();
     bytes.extend_from_slice(relative.as_bytes());
-    Key::parse(bytes.into())
+    Key::parse(bytes)
 }

@@ -85,8 +85,10 @@ impl Selection {
             && self.fields.requirements().iter().all(|requirement| {
                 let one = FieldSelector::new(vec![requirement.clone()]);
                 match &*requirement.path {
-                    "metadata.name" => one.matches(|_| Some(Cow::Borrowed(&header.name))),
-                    "metadata.namespace" => one.matches(|_| Some(Cow::Borrowed(&header.namespace))),
+                    "metadata.name" => one.matches(|_| Some(Cow::Borrowed(header.name()))),
+                    "metadata.namespace" => {
+                        one.matches(|_| Some(Cow::Borrowed(header.namespace())))
+                    }
                     _ => true,
                 }
             })
@@ -101,8 +103,8 @@ impl Selection {
             value = conversion::from_stored(&self.resource, value, &kind);
         }
         self.fields.matches(|path| match path {
-            "metadata.name" => Some(Cow::Borrowed(&*object.header.name)),
-            "metadata.namespace" => Some(Cow::Borrowed(&*object.header.namespace)),
+            "metadata.name" => Some(Cow::Borrowed(object.header.name())),
+            "metadata.namespace" => Some(Cow::Borrowed(object.header.namespace())),
             path => {
                 let selector = self.resource.field_selector(path)?;
                 Some(Cow::Owned(selector.value(&value).into_owned()))

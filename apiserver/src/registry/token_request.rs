@@ -60,9 +60,9 @@ impl Registry {
         }
         self.consistent().await?;
         let account = self.bindable(cluster, "serviceaccounts", &target.namespace, &target.name)?;
-        let uid = &account.header.uid;
+        let uid = account.header.uid();
         let given = get_str(&request, &["metadata", "uid"]).unwrap_or_default();
-        if !given.is_empty() && *given != **uid {
+        if !given.is_empty() && *given != *uid {
             let resource = GroupResource::new(&kind.group_version.group, &kind.kind);
             let why = format!(
                 "the UID in the token request ({given}) does not match the UID of the service \
@@ -107,7 +107,7 @@ impl Registry {
         let metadata = [
             ("name", json!(&*target.name)),
             ("namespace", json!(&*target.namespace)),
-            ("uid", json!(&*account.header.uid)),
+            ("uid", json!(account.header.uid())),
             ("creationTimestamp", json!(now)),
         ];
         for (field, value) in metadata {
@@ -188,11 +188,11 @@ impl Registry {
             node = (!name.is_empty()).then(|| {
                 // Its name alone is something to know, too.
                 let found = self.bindable(cluster, BoundKind::Node.plural(), "", name);
-                let uid = found.map(|node| node.header.uid.to_string()).unwrap_or_default();
+                let uid = found.map(|node| node.header.uid().to_string()).unwrap_or_default();
                 Reference { name: name.to_owned(), uid }
             });
         }
-        let uid = found.header.uid.to_string();
+        let uid = found.header.uid().to_string();
         if !matches!(text("uid"), "") && text("uid") != uid {
             let resource = GroupResource::new("", text("kind"));
             let given = text("uid");

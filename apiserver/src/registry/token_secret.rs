@@ -84,15 +84,15 @@ impl Registry {
         let grant = LegacyGrant {
             cluster: &place.cluster,
             namespace: &place.namespace,
-            account: &account.header.name,
-            account_uid: &account.header.uid,
-            secret: &secret.header.name,
+            account: account.header.name(),
+            account_uid: account.header.uid(),
+            secret: secret.header.name(),
         };
         let ca = self.virtuals.ca.as_bytes();
         if !lacks(&parse(secret)?, ca) {
             return Ok(());
         }
-        let uid = &*secret.header.uid;
+        let uid = secret.header.uid();
         let change = |old: &Value| {
             let same = get_str(old, &["metadata", "uid"]) == Some(uid);
             let meant = TokenSecret::read(old).is_some_and(|token| {
@@ -142,7 +142,7 @@ impl Registry {
         if !listed(&parse(account)?) {
             return Ok(());
         }
-        let uid = &*account.header.uid;
+        let uid = account.header.uid();
         let change = |old: &Value| {
             let mut new = old.clone();
             if get_str(old, &["metadata", "uid"]) == Some(uid)

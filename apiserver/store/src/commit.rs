@@ -99,12 +99,10 @@ pub(crate) fn evaluate<E>(
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-
     use super::*;
 
     fn key(text: &str) -> Key {
-        Key::parse(Bytes::copy_from_slice(text.as_bytes())).unwrap()
+        Key::parse(text).unwrap()
     }
 
     fn put(text: &str, bytes: usize) -> Op {

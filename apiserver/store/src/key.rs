@@ -6,17 +6,17 @@
 
 use std::borrow::Borrow;
 use std::fmt;
+use std::sync::Arc;
 
-use bytes::Bytes;
 use machinery::{ClusterName, GroupResource, ObjectKey};
 
 /// The key of one object. None can be built without a [`ClusterName`].
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key(Bytes);
+pub struct Key(Arc<[u8]>);
 
 /// All keys of a resource, of one of its logical clusters, or of a namespace there.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct KeyPrefix(Bytes);
+pub struct KeyPrefix(Arc<[u8]>);
 
 // === impl Key ===
 
@@ -29,22 +29,23 @@ impl Key {
             text.push('/');
         }
         text.push_str(&object.name);
-        Self(text.into())
+        Self(text.into_bytes().into())
     }
 
     /// Takes a key from a store. `None` unless it has five segments, of which only the namespace
     /// may be empty, and a valid cluster.
-    pub fn parse(bytes: Bytes) -> Option<Self> {
-        let key = Self(bytes);
-        let text = std::str::from_utf8(&key.0).ok()?;
+    pub fn parse(bytes: impl AsRef<[u8]>) -> Option<Self> {
+        let bytes = bytes.as_ref();
+        let text = std::str::from_utf8(bytes).ok()?;
         let parts = text.split('/').collect::<Vec<_>>();
         let whole = parts.len() == 5 && ClusterName::parse(parts[2]).is_ok();
         // An empty group would be read as the core group, which has a name here.
-        (whole && [0, 1, 4].iter().all(|part| !parts[*part].is_empty())).then_some(key)
+        let named = whole && [0, 1, 4].iter().all(|part| !parts[*part].is_empty());
+        named.then(|| Self(bytes.into()))
     }
 
     /// The encoded form.
-    pub fn as_bytes(&self) -> &Bytes {
+    pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
@@ -83,12 +84,6 @@ impl Key {
     }
 }
 
-impl std::borrow::Borrow<Bytes> for Key {
-    fn borrow(&self) -> &Bytes {
-        &self.0
-    }
-}
-
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
@@ -113,12 +108,12 @@ impl Borrow<[u8]> for Key {
 impl KeyPrefix {
     /// Every key of the store.
     pub fn everything() -> Self {
-        Self(Bytes::new())
+        Self(Arc::default())
     }
 
     /// Every object of a resource, over all logical clusters.
     pub fn resource(resource: &GroupResource) -> Self {
-        Self(head(resource).into())
+        Self(head(resource).into_bytes().into())
     }
 
     /// Every object of a resource in one logical cluster.
@@ -126,7 +121,7 @@ impl KeyPrefix {
         let mut text = head(resource);
         text.push_str(cluster.as_str());
         text.push('/');
-        Self(text.into())
+        Self(text.into_bytes().into())
     }
 
     /// Every object of a resource in one namespace of a logical cluster.
@@ -136,11 +131,11 @@ impl KeyPrefix {
             text.push_str(part);
             text.push('/');
         }
-        Self(text.into())
+        Self(text.into_bytes().into())
     }
 
     /// The encoded form.
-    pub fn as_bytes(&self) -> &Bytes {
+    pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
@@ -176,7 +171,7 @@ mod tests {
         let resource = GroupResource::new("", "configmaps");
         let key = Key::new(&resource, &object);
         assert_eq!(key.as_str(), "core/configmaps/root/ns/a");
-        assert_eq!(Key::parse(key.as_bytes().clone()), Some(key.clone()));
+        assert_eq!(Key::parse(key.as_bytes()), Some(key.clone()));
         assert_eq!((key.resource(), key.object()), (resource.clone(), object));
         assert_eq!(key.resource_part(), "core/configmaps");
         assert!(KeyPrefix::namespace(&resource, &ClusterName::root(), "ns").contains(&key));
@@ -185,7 +180,7 @@ mod tests {
 
     #[test]
     fn foreign_keys_are_refused() {
-        let check = |bad: &'static str| assert_eq!(Key::parse(bad.into()), None, "{bad}");
+        let check = |bad: &'static str| assert_eq!(Key::parse(bad), None, "{bad}");
         for bad in ["", "a/b/root/x", "a/b/ROOT/x/y", "a/b/root/x/", "a/b/c/d/e/f", "a//root//x"] {
             check(bad);
         }

@@ -194,8 +194,8 @@ impl State {
         // `after` may stand before or after the prefix: the later of the two starts the range.
         let after = range.after.as_ref().filter(|after| after.as_bytes() >= prefix.as_bytes());
         let start = match after {
-            Some(after) => Bound::Excluded(after.as_bytes().as_ref()),
-            None => Bound::Included(prefix.as_bytes().as_ref()),
+            Some(after) => Bound::Excluded(after.as_bytes()),
+            None => Bound::Included(prefix.as_bytes()),
         };
         self.objects
             .range::<[u8], _>((start, Bound::Unbounded))

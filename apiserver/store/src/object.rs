@@ -241,16 +241,10 @@ pub fn with_resource_version(json: &[u8], version: u64) -> Bytes {
         rest = old.get(end..).unwrap_or_default();
         rest = rest.strip_prefix(b",").unwrap_or(rest);
     }
-    let mut out = BytesMut::with_capacity(json.len() + 48);
-    out.put_slice(head);
-    out.put_slice(RESOURCE_VERSION);
-    out.put_slice(version.to_string().as_bytes());
-    out.put_u8(b'"');
-    if !rest.starts_with(b"}") {
-        out.put_u8(b',');
-    }
-    out.put_slice(rest);
-    out.freeze()
+    let version = version.to_string();
+    let end = if rest.starts_with(b"}") { "\"" } else { "\"," };
+    // Exactly as long as it must be: it is held as long as the object, and is one allocation so.
+    [head, RESOURCE_VERSION, version.as_bytes(), end.as_bytes(), rest].concat().into()
 }
 
 /// The object's bytes with the annotation [`CLUSTER_ANNOTATION`].

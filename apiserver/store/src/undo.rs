@@ -29,10 +29,10 @@ impl Undo {
     pub(crate) fn wants(&self, key: &[u8], previous: Revision) -> bool {
         previous <= self.at
             && key.starts_with(self.range.prefix.as_bytes())
-            && self.range.after.as_ref().is_none_or(|after| key > after.as_bytes().as_ref())
+            && self.range.after.as_ref().is_none_or(|after| key > after.as_bytes())
             && (self.range.limit == 0
                 || self.old.len() <= self.range.limit
-                || self.old.last_key_value().is_none_or(|(last, _)| key < last.as_bytes().as_ref()))
+                || self.old.last_key_value().is_none_or(|(last, _)| key < last.as_bytes()))
     }
 
     /// Takes a record that a change after the revision replaced or deleted.

@@ -278,7 +278,7 @@ async fn a_restart_finds_what_dangles() {
     let store = open();
     let put = |name: &str, owner: Value| {
         let key = format!("core/configmaps/one/default/{name}");
-        let key = store::Key::parse(key.into()).unwrap();
+        let key = store::Key::parse(key).unwrap();
         let value = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
             "name": name, "namespace": "default", "uid": name, "ownerReferences": [owner],
         }});

@@ -116,8 +116,8 @@ impl Verified {
         let found = found.ok_or_else(|| {
             Refusal::absent(format!("serviceaccounts \"{}\" not found", account.name))
         })?;
-        if *found.header.uid != *account.uid {
-            let uid = &found.header.uid;
+        if *found.header.uid() != *account.uid {
+            let uid = found.header.uid();
             return Err(Refusal::wrong(format!(
                 "service account UID ({uid}) does not match claim ({})",
                 account.uid
@@ -133,8 +133,8 @@ impl Verified {
         let place = if *kind == BoundKind::Node { "" } else { namespace };
         let found = objects.core(cluster, kind.plural(), place, &bound.name);
         let found = found.ok_or_else(|| Refusal::absent(INVALIDATED))?;
-        if *found.header.uid != *bound.uid {
-            let (what, uid) = (kind.claim(), &found.header.uid);
+        if *found.header.uid() != *bound.uid {
+            let (what, uid) = (kind.claim(), found.header.uid());
             let whose = match kind {
                 BoundKind::Secret => "service account secret",
                 BoundKind::Pod => "service account pod",
@@ -185,7 +185,7 @@ const INVALIDATED: &str = "service account token has been invalidated";
 
 /// Whether an object is on its way out for longer than clocks differ.
 fn is_gone(object: &Object, now: Timestamp) -> bool {
-    let Some(deleted) = object.header.deletion_timestamp.as_deref() else { return false };
+    let Some(deleted) = object.header.deletion_timestamp() else { return false };
     // A time that can't be read is long ago.
     let deleted = deleted.parse::<Timestamp>().map_or(0, Timestamp::as_second);
     deleted < now.as_second().saturating_sub(LEEWAY)
@@ -210,7 +210,7 @@ fn check_holder(
     }
     let label = get_str(&value, &["metadata", "labels", legacy::INVALID_SINCE]);
     if label.is_some_and(|since| !since.is_empty()) {
-        let name = &secret.header.name;
+        let name = secret.header.name();
         return Err(Refusal::wrong(format!(
             "the token in secret {namespace}/{name} for service account {namespace}/{account} \
              has been marked invalid"

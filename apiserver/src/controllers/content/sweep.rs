@@ -129,7 +129,7 @@ impl Sweep<'_> {
                 }
             };
             *remaining.objects.entry(name.clone()).or_default() += 1;
-            for finalizer in stays.iter().flat_map(|object| &object.header.finalizers) {
+            for finalizer in stays.iter().flat_map(|object| object.header.finalizers()) {
                 *remaining.finalizers.entry(finalizer.to_string()).or_default() += 1;
             }
         }
@@ -151,7 +151,7 @@ impl Sweep<'_> {
             let error = Error::internal(format!("{key} is of no type"));
             return Fate::Failed(Some(object), error);
         };
-        let uid = Some(object.header.uid.to_string());
+        let uid = Some(object.header.uid().to_string());
         let options = DeleteOptions { uid, ..DeleteOptions::default() };
         match registry.remove(&housekeeping(), &target, options).await {
             Ok(Deleted::Gone(_)) => Fate::Gone,

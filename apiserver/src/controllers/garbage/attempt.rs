@@ -83,7 +83,7 @@ impl Collector {
             // It goes for good; its dependents have their turn when it has.
             return Ok(Outcome::default());
         }
-        if object.header.owner_references.is_empty() || self.is_ending(key) {
+        if object.header.owner_references().is_empty() || self.is_ending(key) {
             return Ok(Outcome::default());
         }
         let Some(owners) = self.owners(&object).await? else {
@@ -101,7 +101,7 @@ impl Collector {
     /// What an object's owner references lead to; `None` while that can't be told of one.
     async fn owners(&self, object: &Arc<Object>) -> Result<Option<Owners>, Error> {
         let mut owners = Owners::default();
-        for reference in &object.header.owner_references {
+        for reference in object.header.owner_references() {
             match self.owner(object, reference).await? {
                 Owner::Solid => owners.solid = true,
                 Owner::Waiting => {
@@ -130,11 +130,11 @@ impl Collector {
         let Some(Served { resource, .. }) = served else {
             return self.owner_of_no_type(object, reference, &id).await;
         };
-        if resource.namespaced && object.header.namespace.is_empty() {
+        if resource.namespaced && object.header.namespace().is_empty() {
             self.report_elsewhere(object, reference, &resource).await?;
             return Ok(Owner::Unknown);
         }
-        let namespace = if resource.namespaced { &*object.header.namespace } else { "" };
+        let namespace = if resource.namespaced { object.header.namespace() } else { "" };
         let storage = Registry::storage(&resource);
         let key = Key::new(&storage, &ObjectKey::new(cluster, namespace, &reference.name));
         if let Some(found) = self.at(&key, &reference.uid) {
@@ -158,7 +158,7 @@ impl Collector {
         if seen.is_none()
             && let Some(elsewhere) = self.find(&object.key, &resource, &reference.uid)
         {
-            if elsewhere.header.namespace == object.header.namespace || !resource.namespaced {
+            if elsewhere.header.namespace() == object.header.namespace() || !resource.namespaced {
                 // A wrong name, but the very object.
                 return Ok(if deletes_dependents(&elsewhere.header) {
                     Owner::Waiting
@@ -195,7 +195,7 @@ impl Collector {
             return Ok(Owner::Unknown);
         }
         let Some(target) = self.registry.target_for(object) else { return Ok(Owner::Unknown) };
-        let (context, own) = (context(), &object.header.uid);
+        let (context, own) = (context(), object.header.uid());
         match self.registry.note_foreign_owner(&context, &target, own, uid).await {
             Ok(()) => Ok(Owner::Unknown),
             Err(error) => match error.reason() {
@@ -213,7 +213,7 @@ impl Collector {
         match self.registry.cache().slot(key) {
             // Nobody knows what it is.
             Slot::Unreadable => Some(Owner::Solid),
-            Slot::Object(owner) if *owner.header.uid == *uid => {
+            Slot::Object(owner) if *owner.header.uid() == *uid => {
                 Some(if deletes_dependents(&owner.header) { Owner::Waiting } else { Owner::Solid })
             }
             Slot::Object(_) | Slot::Absent | Slot::Tombstone(_) => None,
@@ -242,7 +242,7 @@ impl Collector {
             return Ok(Owner::Unknown);
         };
         let place = key.parts().1;
-        if !place.is_empty() && *place != *object.header.namespace {
+        if !place.is_empty() && *place != *object.header.namespace() {
             return Ok(Owner::Unknown);
         }
         if end.proven.as_ref() == Some(&key) {
@@ -281,7 +281,7 @@ impl Collector {
             return Ok(Outcome { retry: true, ..Outcome::default() });
         };
         let (registry, context) = (&self.registry, context());
-        let uid = &*object.header.uid;
+        let uid = object.header.uid();
         if owners.solid {
             if owners.loose.is_empty() {
                 return Ok(Outcome::default());
@@ -336,10 +336,10 @@ impl Collector {
     fn dependents(&self, owner: &Arc<Object>) -> Vec<Arc<Object>> {
         let keys = self.graph.lock().dependents(&OwnerId::of(owner));
         let valid = |dependent: &Arc<Object>| {
-            let names = |reference: &OwnerReference| reference.uid == owner.header.uid;
-            dependent.header.owner_references.iter().any(names)
-                && (owner.header.namespace.is_empty()
-                    || owner.header.namespace == dependent.header.namespace)
+            let names = |reference: &OwnerReference| *reference.uid == *owner.header.uid();
+            dependent.header.owner_references().iter().any(names)
+                && (owner.header.namespace().is_empty()
+                    || owner.header.namespace() == dependent.header.namespace())
         };
         keys.iter().filter_map(|key| self.registry.cache().get(key)).filter(valid).collect()
     }
@@ -347,8 +347,8 @@ impl Collector {
     /// Lets an object go once nothing blocks it any more.
     async fn delete_dependents(&self, owner: &Arc<Object>) -> Result<Outcome, Error> {
         let blocks = |dependent: &&Arc<Object>| {
-            dependent.header.owner_references.iter().any(|reference| {
-                reference.uid == owner.header.uid && reference.block_owner_deletion
+            dependent.header.owner_references().iter().any(|reference| {
+                *reference.uid == *owner.header.uid() && reference.block_owner_deletion
             })
         };
         let dependents = self.dependents(owner);
@@ -364,13 +364,13 @@ impl Collector {
     /// Takes an owner off its dependents, then lets it go.
     async fn orphan_dependents(&self, owner: &Arc<Object>) -> Result<Outcome, Error> {
         let dependents = self.dependents(owner);
-        let uid = &*owner.header.uid;
+        let uid = owner.header.uid();
         let orphan = |dependent: Arc<Object>| async move {
             let Some(target) = self.registry.target_for(&dependent) else {
                 return Err(Error::internal(format!("{} is of no type", dependent.key)));
             };
             let others = |reference: &mut Value| get_str(reference, &["uid"]) != Some(uid);
-            let own = &dependent.header.uid;
+            let own = dependent.header.uid();
             self.registry.change_owners(&context(), &target, own, others).await
         };
         stream::iter(dependents)
@@ -390,7 +390,7 @@ impl Collector {
         let Some(target) = self.registry.target_for(owner) else {
             return Err(Error::internal(format!("{} is of no type", owner.key)));
         };
-        let uid = &owner.header.uid;
+        let uid = owner.header.uid();
         self.registry.remove_finalizer(&context(), &target, uid, finalizer).await
     }
 }

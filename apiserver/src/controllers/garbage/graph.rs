@@ -61,7 +61,7 @@ pub(super) fn waits(header: &Header) -> bool {
 
 /// Whether a finalizer stands on an object.
 pub(super) fn has(header: &Header, finalizer: &str) -> bool {
-    header.finalizers.iter().any(|name| **name == *finalizer)
+    header.finalizers().iter().any(|name| **name == *finalizer)
 }
 
 /// Whether an object waits for its dependents' deletion.
@@ -75,11 +75,11 @@ pub(super) fn group_of(api_version: &str) -> &str {
 }
 
 fn refs(object: Option<&Object>) -> &[OwnerReference] {
-    object.map(|object| &*object.header.owner_references).unwrap_or_default()
+    object.map(|object| object.header.owner_references()).unwrap_or_default()
 }
 
 fn has_ended(previous: Option<&Object>, current: Option<&Object>) -> bool {
-    previous.is_some_and(|old| current.is_none_or(|new| new.header.uid != old.header.uid))
+    previous.is_some_and(|old| current.is_none_or(|new| new.header.uid() != old.header.uid()))
 }
 
 // === impl OwnerId ===
@@ -92,7 +92,7 @@ impl OwnerId {
     }
 
     pub(super) fn of(object: &Object) -> Self {
-        Self::new(&object.key, &object.header.uid)
+        Self::new(&object.key, object.header.uid())
     }
 }
 

@@ -25,11 +25,11 @@ pub(super) async fn invalid_namespace(
     reference: &OwnerReference,
 ) -> Result<(), Error> {
     let header = &object.header;
-    let namespace = if header.namespace.is_empty() { "default" } else { &*header.namespace };
-    let about = format!("{} {}", header.uid, reference.uid);
+    let namespace = if header.namespace().is_empty() { "default" } else { header.namespace() };
+    let about = format!("{} {}", header.uid(), reference.uid);
     let suffix = Uuid::new_v5(&Uuid::NAMESPACE_OID, about.as_bytes()).simple().to_string();
     let suffix = suffix.get(..16).unwrap_or_default();
-    let stem: String = header.name.chars().take(MAX_NAME).collect();
+    let stem: String = header.name().chars().take(MAX_NAME).collect();
     let name = format!("{stem}.{suffix}");
     let cluster = object.key.object().cluster;
     let events = GroupResource::new("", "events");
@@ -47,18 +47,18 @@ pub(super) async fn invalid_namespace(
         "kind": "Event",
         "metadata": {"name": name, "namespace": namespace},
         "involvedObject": {
-            "apiVersion": header.api_version,
-            "kind": header.kind,
-            "namespace": header.namespace,
-            "name": header.name,
-            "uid": header.uid,
+            "apiVersion": header.api_version(),
+            "kind": header.kind(),
+            "namespace": header.namespace(),
+            "name": header.name(),
+            "uid": header.uid(),
         },
         "type": "Warning",
         "reason": "OwnerRefInvalidNamespace",
         "message": format!(
             "ownerRef [{}/{}, namespace: {}, name: {}, uid: {}] does not exist in namespace {:?}",
-            reference.api_version, reference.kind, header.namespace, reference.name,
-            reference.uid, header.namespace,
+            reference.api_version, reference.kind, header.namespace(), reference.name,
+            reference.uid, header.namespace(),
         ),
         "source": {"component": "garbage-collector-controller"},
         "reportingComponent": "garbage-collector-controller",

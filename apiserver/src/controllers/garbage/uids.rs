@@ -57,7 +57,7 @@ impl Uids {
         let key = list.keys.get(uid).cloned();
         self.make_room(list.keys.len());
         self.lists.insert(prefix.clone(), list);
-        cache.get(&key?).filter(|object| *object.header.uid == *uid)
+        cache.get(&key?).filter(|object| *object.header.uid() == *uid)
     }
 
     /// Drops what is no longer used.
@@ -89,7 +89,7 @@ impl List {
         let (listed, events) =
             cache.list_and_watch(prefix, &[Scope::Prefix(prefix.clone())], None, Audience::Server);
         let keys =
-            listed.objects.iter().map(|object| (object.header.uid.clone(), object.key.clone()));
+            listed.objects.iter().map(|object| (object.header.uid().into(), object.key.clone()));
         Self { keys: keys.collect(), events, used: now }
     }
 
@@ -98,10 +98,10 @@ impl List {
         for _ in 0..TRIES {
             while let Some(event) = self.events.try_next() {
                 if let Some(old) = &event.previous {
-                    self.keys.remove(&old.header.uid);
+                    self.keys.remove(old.header.uid());
                 }
                 if let Some(new) = &event.current {
-                    self.keys.insert(new.header.uid.clone(), new.key.clone());
+                    self.keys.insert(new.header.uid().into(), new.key.clone());
                 }
             }
             if self.events.progress().is_some() {

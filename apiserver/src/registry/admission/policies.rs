@@ -54,7 +54,7 @@ impl Registry {
             let key = ObjectKey::new(admission.attributes.cluster.clone(), "", &binding.policy);
             let stored = self.cache.get(&Key::new(&policies, &key))?;
             let policy = Policy::of(&stored, kind)?;
-            Some(InForce { policy, binding, binding_name: &bound.header.name })
+            Some(InForce { policy, binding, binding_name: bound.header.name() })
         })
     }
 

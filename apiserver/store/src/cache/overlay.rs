@@ -87,6 +87,6 @@ pub(super) fn under<'a>(
         Some(after) if after.as_bytes() >= prefix.as_bytes() => Bound::Excluded(after.as_bytes()),
         _ => Bound::Included(prefix.as_bytes()),
     };
-    let range = slots.range::<bytes::Bytes, _>((start, Bound::Unbounded));
+    let range = slots.range::<[u8], _>((start, Bound::Unbounded));
     range.take_while(move |(key, _)| prefix.contains(key))
 }

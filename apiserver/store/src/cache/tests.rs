@@ -127,7 +127,7 @@ impl Overlay for Owned {
     }
 
     fn range(&self, records: Slice<'_>, prefix: &KeyPrefix) -> Vec<Arc<Object>> {
-        let owners = records.range(prefix).filter(|object| &*object.header.name == "owner");
+        let owners = records.range(prefix).filter(|object| object.header.name() == "owner");
         owners.map(|owner| Self::made(owner.key.parts().0, owner)).collect()
     }
 

@@ -15,7 +15,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
@@ -56,9 +55,9 @@ pub enum Audience {
 /// All watchers, by the bytes of their scope.
 #[derive(Default)]
 pub(super) struct Watchers {
-    by_scope: HashMap<Bytes, Crowd, ahash::RandomState>,
+    by_scope: HashMap<Box<[u8]>, Crowd, ahash::RandomState>,
     /// Scopes with events that were put aside, in the order of their turns.
-    behind: VecDeque<Bytes>,
+    behind: VecDeque<Box<[u8]>>,
 }
 
 /// Those who watch one scope.
@@ -87,10 +86,9 @@ pub(super) struct Scopes(Box<[Arc<AtomicBool>]>);
 // === impl Scope ===
 
 impl Scope {
-    pub(super) fn bytes(&self) -> &Bytes {
-        static EVERYTHING: Bytes = Bytes::new();
+    pub(super) fn bytes(&self) -> &[u8] {
         match self {
-            Self::Everything => &EVERYTHING,
+            Self::Everything => &[],
             Self::Prefix(prefix) => prefix.as_bytes(),
             Self::Key(key) => key.as_bytes(),
         }
@@ -128,7 +126,7 @@ impl Watchers {
     ) -> (mpsc::Receiver<Arc<Event>>, Scopes) {
         let (events, receiver) = mpsc::channel(QUEUE);
         let place = |scope: &Scope| {
-            let crowd = self.by_scope.entry(scope.bytes().clone()).or_default();
+            let crowd = self.by_scope.entry(scope.bytes().into()).or_default();
             let watcher = Watcher { after, filter: filter.cloned(), events: events.clone() };
             crowd.add(watcher, audience);
             crowd.is_behind.clone()
@@ -154,7 +152,7 @@ impl Watchers {
                     crowd.end_clients();
                 } else if !crowd.is_behind.swap(true, Ordering::AcqRel) {
                     is_first |= self.behind.is_empty();
-                    self.behind.push_back(Bytes::copy_from_slice(scope));
+                    self.behind.push_back(scope.into());
                 }
             }
             if crowd.is_empty() {

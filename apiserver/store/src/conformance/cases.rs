@@ -115,12 +115,12 @@ pub(super) async fn ranges_are_ordered_and_bounded(fixture: &Fixture) {
         ["core/things/a/ns/x", "core/things/b//x", "core/things/b/ns/x", "core/things/b/ns/y"];
     let others = ["core/thing/b/ns/x", "core/thingsy/b/ns/x", "apps/things/b/ns/x"];
     for text in others.iter().chain(&names).rev() {
-        fixture.put(&Key::parse((*text).into()).unwrap(), text).await;
+        fixture.put(&Key::parse(text).unwrap(), text).await;
     }
     let cluster = |name| machinery::ClusterName::parse(name).unwrap();
     let resource = machinery::GroupResource::new("", "things");
     let check = async |prefix: KeyPrefix, after: Option<&str>, limit, expect: &[&str], more| {
-        let after = after.map(|after| Key::parse(after.to_owned().into()).unwrap());
+        let after = after.map(|after| Key::parse(after).unwrap());
         let range = Range { prefix, after, limit };
         let page = fixture.store.range(range, None).await.unwrap();
         let found = page.records.iter().map(|record| record.key.as_str()).collect::<Vec<_>>();

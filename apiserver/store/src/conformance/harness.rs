@@ -144,7 +144,7 @@ impl Watch {
 }
 
 pub fn key(resource: &str, name: &str) -> Key {
-    Key::parse(format!("core/{resource}/root/ns/{name}").into()).unwrap()
+    Key::parse(format!("core/{resource}/root/ns/{name}")).unwrap()
 }
 
 pub fn prefix(resource: &str) -> KeyPrefix {

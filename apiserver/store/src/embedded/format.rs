@@ -272,7 +272,7 @@ impl<'a> RawChange<'a> {
         revision: Revision,
         whole: impl Fn(RawValue<'a>) -> Result<Bytes, E>,
     ) -> Result<Option<Change>, E> {
-        let Some(key) = Key::parse(Bytes::copy_from_slice(self.key)) else { return Ok(None) };
+        let Some(key) = Key::parse(self.key) else { return Ok(None) };
         let value = self.value.map(&whole).transpose()?;
         let previous = self.previous.map(|previous| previous.to_record(key.clone(), &whole));
         Ok(Some(Change { key, value, previous: previous.transpose()?, revision }))

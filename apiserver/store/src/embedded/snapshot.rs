@@ -95,7 +95,7 @@ impl Snapshot {
         self.visit_log(at, from, |raw, _| {
             let Some(previous) = raw.previous else { return Ok(()) };
             if undo.wants(raw.key, previous.revision)
-                && let Some(key) = Key::parse(Bytes::copy_from_slice(raw.key))
+                && let Some(key) = Key::parse(raw.key)
             {
                 undo.replaced(previous.to_record(key, |value| self.whole(value))?);
             }
@@ -158,18 +158,18 @@ impl Snapshot {
         &self,
         range: &Range,
     ) -> Result<impl Iterator<Item = Result<Record, ReadError>> + use<'_>, ReadError> {
-        let prefix = range.prefix.as_bytes().clone();
+        let prefix = range.prefix.clone();
         // `after` may stand before or after the prefix: the later of the two starts the range.
-        let after = range.after.as_ref().filter(|after| after.as_bytes() >= &prefix);
+        let after = range.after.as_ref().filter(|after| after.as_bytes() >= prefix.as_bytes());
         let start = match after {
-            Some(after) => Bound::Excluded(after.as_bytes().as_ref()),
-            None => Bound::Included(prefix.as_ref()),
+            Some(after) => Bound::Excluded(after.as_bytes()),
+            None => Bound::Included(prefix.as_bytes()),
         };
         let records = self.objects.range::<&[u8]>((start, Bound::Unbounded)).map_err(storage)?;
         let records = records.map_while(move |entry| match entry {
             Err(error) => Some(Err(storage(error))),
-            Ok((key, value)) if key.value().starts_with(&prefix) => {
-                let key = Key::parse(Bytes::copy_from_slice(key.value()));
+            Ok((key, value)) if key.value().starts_with(prefix.as_bytes()) => {
+                let key = Key::parse(key.value());
                 let record = |key| record(key, value.value(), self.parts.as_ref());
                 Some(key.map(record).transpose())
             }
@@ -194,7 +194,7 @@ pub(crate) fn find(
     parts: Option<&impl ReadableTable<&'static [u8], &'static [u8]>>,
     key: &Key,
 ) -> Result<Option<Record>, ReadError> {
-    let found = objects.get(key.as_bytes().as_ref()).map_err(storage)?;
+    let found = objects.get(key.as_bytes()).map_err(storage)?;
     found.map(|bytes| record(key.clone(), bytes.value(), parts)).transpose()
 }
 

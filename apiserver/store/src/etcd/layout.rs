@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     fn key(name: &str) -> Key {
-        Key::parse(format!("core/things/root/ns/{name}").into()).unwrap()
+        Key::parse(format!("core/things/root/ns/{name}")).unwrap()
     }
 
     fn names() -> impl Strategy<Value = String> {

@@ -228,7 +228,7 @@ mod tests {
     use crate::Revision;
 
     fn key(name: &str) -> Key {
-        Key::parse(format!("core/{name}/root/ns/x").into()).unwrap()
+        Key::parse(format!("core/{name}/root/ns/x")).unwrap()
     }
 
     fn put(name: &str, value: &str) -> Op {

@@ -15,7 +15,7 @@ impl Keyring {
 }
 
 fn key(text: &str) -> Key {
-    Key::parse(Bytes::copy_from_slice(text.as_bytes())).unwrap()
+    Key::parse(text).unwrap()
 }
 
 fn secret(byte: u8) -> String {

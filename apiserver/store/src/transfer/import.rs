@@ -67,7 +67,7 @@ fn fill(database: &Database, stream: &mut Stream<impl Read>) -> Result<(), Impor
             let form = parts.store(&record.key, &record.value, 1).map_err(stored)?;
             let (revision, created) = (record.revision, record.created);
             RawRecord { revision, created, value: form.raw() }.encode(&mut buffer);
-            objects.insert(record.key.as_bytes().as_ref(), buffer.as_slice()).map_err(stored)?;
+            objects.insert(record.key.as_bytes(), buffer.as_slice()).map_err(stored)?;
         }
         drop(objects);
         parts.settle().map_err(stored)?;

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
@@ -170,7 +169,7 @@ fn header(lines: &mut Lines<impl Read>) -> Result<Header, StreamError> {
 }
 
 fn record(lines: &Lines<impl Read>, line: Line, newest: Revision) -> Result<Record, StreamError> {
-    let key = line.key.and_then(|key| Key::parse(Bytes::from(key)));
+    let key = line.key.and_then(Key::parse);
     let key = key.ok_or_else(|| lines.malformed("it has no valid key"))?;
     let revision = line.revision.filter(|revision| (1..=newest.0).contains(revision));
     let revision = revision.ok_or_else(|| lines.malformed("its revision is not of the stream"))?;

@@ -31,7 +31,8 @@ pub(super) struct Role {
 impl Role {
     /// Reads an object; one that can't be read allows nothing.
     pub(super) fn parse(json: &[u8]) -> Self {
-        let labels = Header::scan(json).unwrap_or_default().labels.into();
+        let header = Header::scan(json).unwrap_or_default();
+        let labels = header.labels().map(|(key, value)| (key.into(), value.into())).collect();
         let object = RoleObject::parse(json);
         let selectors = object.selectors().map(Arc::from);
         Self { labels, selectors, rules: object.rules.into() }

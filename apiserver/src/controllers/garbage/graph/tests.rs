@@ -8,7 +8,7 @@ use store::cache::Origin;
 use super::*;
 
 fn key(name: &str) -> Key {
-    Key::parse(format!("core/configmaps/one/default/{name}").into()).unwrap()
+    Key::parse(format!("core/configmaps/one/default/{name}")).unwrap()
 }
 
 fn object(name: &str, uid: &str, owners: &[(&str, bool)], finalizer: Option<&str>) -> Arc<Object> {
@@ -51,7 +51,7 @@ fn an_end_makes_dependents_due() {
     let id = OwnerId::of(&root);
     assert_eq!(graph.end(&id), End { seen: Some(key("root")), proven: None });
     // The same UID in another logical cluster is another owner.
-    let elsewhere = Key::parse("core/configmaps/two/default/root".into()).unwrap();
+    let elsewhere = Key::parse("core/configmaps/two/default/root").unwrap();
     assert!(graph.dependents(&OwnerId::new(&elsewhere, "r")).is_empty());
     due(&mut graph, &change(Some(&child), None), &[]);
     assert!(graph.owners.is_empty());
@@ -118,7 +118,7 @@ proptest! {
         }
         let mut expect = BTreeMap::<OwnerId, BTreeSet<Key>>::new();
         for object in state.iter().flatten() {
-            for owner in &object.header.owner_references {
+            for owner in object.header.owner_references() {
                 let id = OwnerId::new(&object.key, &owner.uid);
                 expect.entry(id).or_default().insert(object.key.clone());
             }

@@ -48,7 +48,7 @@ impl World {
     #[track_caller]
     fn find(&self, uids: &mut Uids, cluster: &str, uid: &str, expect: Option<&str>) {
         let found = uids.find(&self.cache, &prefix(cluster), uid, Instant::now());
-        let name = found.as_ref().map(|object| &*object.header.name);
+        let name = found.as_ref().map(|object| object.header.name());
         assert_eq!(name, expect, "{cluster} {uid}");
     }
 }

@@ -3,7 +3,7 @@ use proptest::prelude::{Strategy, any, prop, proptest};
 use super::*;
 
 fn key(name: &str) -> Key {
-    Key::parse(format!("core/configmaps/root/ns/{name}").into()).unwrap()
+    Key::parse(format!("core/configmaps/root/ns/{name}")).unwrap()
 }
 
 fn changes() -> impl Strategy<Value = Vec<Change>> {

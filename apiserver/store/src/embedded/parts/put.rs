@@ -21,7 +21,7 @@ pub(in crate::embedded) fn put<'c>(
     buffer: &mut Vec<u8>,
     change: &'c Change,
 ) -> Result<Written<'c>, StorageError> {
-    let key = change.key.as_bytes().as_ref();
+    let key = change.key.as_bytes();
     let value = match &change.value {
         Some(value) => Some(parts.store(&change.key, value, 2)?),
         None => None,

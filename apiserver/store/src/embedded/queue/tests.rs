@@ -8,7 +8,7 @@ use super::*;
 use crate::{Key, Op, Revision};
 
 fn commit(cluster: &str, number: usize, urgency: Urgency, bytes: usize) -> Request {
-    let key = Key::parse(format!("core/things/{cluster}/ns/{number}").into()).unwrap();
+    let key = Key::parse(format!("core/things/{cluster}/ns/{number}")).unwrap();
     let ops = vec![Op::Put { key, value: Bytes::from(vec![b'v'; bytes]) }];
     Request::Commit(Txn { ops, urgency, ..Txn::default() }, oneshot::channel().0)
 }

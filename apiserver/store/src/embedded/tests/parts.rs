@@ -12,7 +12,7 @@ use crate::{Key, KeyPrefix, Revision, transfer};
 /// The key of an object whose large parts are stored apart.
 pub(super) fn definition(name: &str) -> Key {
     let key = format!("apiextensions.k8s.io/customresourcedefinitions/{name}//{name}");
-    Key::parse(key.into()).unwrap()
+    Key::parse(key).unwrap()
 }
 
 fn value(name: &str, filling: char) -> String {

@@ -10,7 +10,7 @@ fn layout() -> Layout {
 }
 
 fn key(name: &str) -> Key {
-    Key::parse(format!("core/{name}/root/ns/x").into()).unwrap()
+    Key::parse(format!("core/{name}/root/ns/x")).unwrap()
 }
 
 fn kv(key: Bytes, value: &str, create: i64, revision: i64) -> KeyValue {
