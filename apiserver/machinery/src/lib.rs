@@ -14,6 +14,7 @@ pub mod meta;
 pub mod name;
 pub mod network;
 pub mod quantity;
+pub mod room;
 pub mod selector;
 pub mod status;
 pub mod time;

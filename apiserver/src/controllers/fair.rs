@@ -10,6 +10,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::Hash;
 use std::time::Duration;
 
+use machinery::room::GiveRoomBack as _;
 use prometheus::IntGauge;
 use store::Key;
 use tokio::time::Instant;
@@ -124,8 +125,7 @@ impl<K: Clone + Ord + Hash + InCluster> Fair<K> {
         {
             let Some(item) = self.items.get_mut(&key) else { continue };
             if let State::Resting { again: false, .. } = item.state {
-                self.items.remove(&key);
-                self.count();
+                self.forget(&key);
             } else {
                 item.state = State::Ready;
                 self.ready(key);
@@ -135,6 +135,7 @@ impl<K: Clone + Ord + Hash + InCluster> Fair<K> {
             return None;
         }
         let cluster = self.turns.pop_front()?;
+        self.turns.give_room_back();
         let lane = self.lanes.get_mut(&cluster)?;
         lane.has_turn = false;
         let key = lane.ready.pop_front()?;
@@ -166,8 +167,7 @@ impl<K: Clone + Ord + Hash + InCluster> Fair<K> {
                 false
             }
             _ => {
-                self.items.remove(&key);
-                self.count();
+                self.forget(&key);
                 false
             }
         };
@@ -187,6 +187,12 @@ impl<K: Clone + Ord + Hash + InCluster> Fair<K> {
             self.later.insert((until, key));
         }
         self.turn(cluster);
+    }
+
+    fn forget(&mut self, key: &K) {
+        self.items.remove(key);
+        self.items.give_room_back();
+        self.count();
     }
 
     /// Takes a key out of those that run. Returns its logical cluster.
@@ -228,6 +234,7 @@ impl<K: Clone + Ord + Hash + InCluster> Fair<K> {
         if lane.ready.is_empty() {
             if lane.running == 0 {
                 self.lanes.remove(&cluster);
+                self.lanes.give_room_back();
             }
         } else if lane.running < self.limits.share && !lane.has_turn {
             lane.has_turn = true;

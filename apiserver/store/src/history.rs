@@ -10,6 +10,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use machinery::room::GiveRoomBack as _;
 use parking_lot::RwLock;
 use tokio::sync::watch;
 
@@ -170,6 +171,7 @@ impl History {
         {
             old.push(commit);
         }
+        ring.commits.give_room_back();
     }
 }
 

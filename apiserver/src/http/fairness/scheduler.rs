@@ -18,6 +18,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use ahash::RandomState;
+use machinery::room::GiveRoomBack as _;
 
 /// A logical cluster that holds seats holds at most so much less than what is free. One busy
 /// logical cluster has a fifth of all seats, two have a sixth each.
@@ -287,9 +288,11 @@ impl<T> Scheduler<T> {
         let idle = |user: &User<T>| user.held == 0 && user.queue.is_empty();
         if lane.users.get(&flow.user).is_some_and(idle) {
             lane.users.remove(&flow.user);
+            lane.users.give_room_back();
         }
         if lane.held == 0 && lane.waiting == 0 {
             self.lanes.remove(&flow.cluster);
+            self.lanes.give_room_back();
         }
     }
 }

@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use ahash::RandomState;
+use machinery::room::GiveRoomBack as _;
 use parking_lot::Mutex;
 
 /// A capacity, and who holds how much of it.
@@ -77,6 +78,7 @@ impl Shares {
         *own = own.saturating_sub(amount);
         if *own == 0 {
             held.each.remove(&cluster);
+            held.each.give_room_back();
         }
     }
 }

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use machinery::ClusterName;
+use machinery::room::GiveRoomBack as _;
 use parking_lot::Mutex;
 use tokio::sync::OwnedMutexGuard;
 
@@ -45,6 +46,7 @@ impl Drop for Turn {
         // Whoever waits, or is about to, holds the line, too.
         if lines.get(&self.name).is_some_and(|line| Arc::strong_count(line) == 1) {
             lines.remove(&self.name);
+            lines.give_room_back();
         }
     }
 }

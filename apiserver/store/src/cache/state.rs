@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
+use machinery::room::GiveRoomBack as _;
+
 use super::event::Event;
 use super::overlay::{Overlay, Slice, Slots, is_tombstone, under};
 use crate::object::{Object, Origin};
@@ -345,7 +347,10 @@ impl State {
         let cluster = key.parts().0;
         let population = self.population(cluster);
         match if after { population + 1 } else { population.saturating_sub(1) } {
-            0 => drop(self.populations.remove(cluster)),
+            0 => {
+                self.populations.remove(cluster);
+                self.populations.give_room_back();
+            }
             count => match self.populations.get_mut(cluster) {
                 Some(known) => *known = count,
                 None => drop(self.populations.insert(cluster.into(), count)),
@@ -373,6 +378,7 @@ impl State {
             self.recent_bytes -= old.iter().map(|event| event.cost()).sum::<usize>();
             self.recent_after = last.revision;
         }
+        self.recent.give_room_back();
         old
     }
 

@@ -15,6 +15,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use machinery::room::GiveRoomBack as _;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
@@ -210,6 +211,7 @@ impl Watchers {
             crowd.sweep();
             !crowd.is_empty()
         });
+        self.by_scope.give_room_back();
     }
 }
 

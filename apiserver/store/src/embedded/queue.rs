@@ -12,6 +12,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use ahash::RandomState;
+use machinery::room::GiveRoomBack as _;
 use parking_lot::{Condvar, Mutex};
 use tokio::time::Instant;
 
@@ -288,9 +289,11 @@ impl Lanes {
             let request = queue.pop_front()?;
             if queue.is_empty() {
                 self.lanes.remove(&lane);
+                self.lanes.give_room_back();
             } else {
                 self.turns.push_back(lane);
             }
+            self.turns.give_room_back();
             group.give(lane, &request);
             return Some(request);
         }
