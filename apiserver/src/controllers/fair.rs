@@ -311,6 +311,18 @@ mod tests {
     }
 
     #[test]
+    fn much_work_leaves_no_memory_behind() {
+        let now = Instant::now();
+        let mut queue = queue_of(LIMITS);
+        (0..=u8::MAX).for_each(|name| (0..4).for_each(|cluster| queue.add((cluster, name))));
+        let full = queue.items.capacity();
+        while let Some(key) = queue.take(now) {
+            queue.done(key, false, now);
+        }
+        assert!(queue.items.is_empty() && queue.items.capacity() < full / 8);
+    }
+
+    #[test]
     fn who_rests_takes_no_place() {
         let now = Instant::now();
         let mut queue = queue_of(Limits { most: 1, ..LIMITS });

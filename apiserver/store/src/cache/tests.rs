@@ -400,4 +400,12 @@ async fn recent_events_are_let_go_when_they_are_old() {
     assert_eq!(recent(), 0);
     fixture.put("a", "x", "4").await;
     assert_eq!((recent(), take(&mut resumed, 1).await), (1, vec!["4: x 3>4".to_owned()]));
+    // They take their room with them.
+    let room = || fixture.cache.inner.read().state.recent_events().capacity();
+    for round in 5..200 {
+        fixture.put("a", "x", &round.to_string()).await;
+    }
+    assert!(room() >= 195);
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_eq!((recent(), room()), (0, 0));
 }
