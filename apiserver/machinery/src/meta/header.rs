@@ -1,7 +1,6 @@
 //! What the server knows of an object without parsing its body.
 
 use std::borrow::Cow;
-use std::cmp::Ordering;
 use std::fmt;
 
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -20,8 +19,8 @@ pub struct Header {
     text: Box<str>,
     /// Where each of [`Field`] ends in `text`.
     ends: [u32; Field::COUNT],
-    /// Where each label's key and value end in `text`; sorted by key.
-    label_ends: Box<[[u32; 2]]>,
+    /// Where each label is in `text`; sorted by key.
+    labels: Box<[Place]>,
     generation: Option<i64>,
     rare: Option<Box<Rare>>,
 }
@@ -35,6 +34,14 @@ enum Field {
     Namespace,
     Uid,
     CreationTimestamp,
+}
+
+/// Where a label's key begins in a header's text, where its value does, and where that ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Place {
+    key: u32,
+    value: u32,
+    end: u32,
 }
 
 /// What most objects lack.
@@ -82,7 +89,13 @@ impl Header {
             u32::try_from(text.len()).unwrap_or(u32::MAX)
         };
         let ends = fields.map(&mut add);
-        let label_ends = labels.iter().map(|(key, value)| [add(key), add(value)]).collect();
+        let [.., mut end] = ends;
+        let places = labels.iter().map(|(key, value)| {
+            let place = Place { key: end, value: add(key), end: add(value) };
+            end = place.end;
+            place
+        });
+        let labels = places.collect();
         let rare = Rare {
             resource_version: metadata.resource_version,
             deletion_timestamp: metadata.deletion_timestamp,
@@ -90,7 +103,7 @@ impl Header {
             owner_references: metadata.owner_references,
         };
         let rare = (rare != Rare::default()).then(|| rare.into());
-        Self { text: text.into(), ends, label_ends, generation: metadata.generation, rare }
+        Self { text: text.into(), ends, labels, generation: metadata.generation, rare }
     }
 
     /// `apiVersion`.
@@ -140,21 +153,13 @@ impl Header {
 
     /// `metadata.labels`, sorted by key.
     pub fn labels(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
-        (0..self.label_ends.len()).map(|at| (self.label_key(at), self.label_value(at)))
+        self.labels.iter().map(|label| (self.key(*label), self.value(*label)))
     }
 
     /// A label's value.
     pub fn label(&self, key: &str) -> Option<&str> {
-        let (mut low, mut high) = (0, self.label_ends.len());
-        while low < high {
-            let middle = low.midpoint(high);
-            match self.label_key(middle).cmp(key) {
-                Ordering::Equal => return Some(self.label_value(middle)),
-                Ordering::Less => low = middle + 1,
-                Ordering::Greater => high = middle,
-            }
-        }
-        None
+        let at = self.labels.binary_search_by(|label| self.key(*label).cmp(key)).ok()?;
+        self.labels.get(at).map(|label| self.value(*label))
     }
 
     /// `metadata.finalizers`.
@@ -183,17 +188,12 @@ impl Header {
         self.between(start, self.ends[at])
     }
 
-    fn label_key(&self, at: usize) -> &str {
-        let start = match at.checked_sub(1) {
-            Some(before) => self.label_ends[before][1],
-            None => self.ends[Field::COUNT - 1],
-        };
-        self.between(start, self.label_ends[at][0])
+    fn key(&self, label: Place) -> &str {
+        self.between(label.key, label.value)
     }
 
-    fn label_value(&self, at: usize) -> &str {
-        let [start, end] = self.label_ends[at];
-        self.between(start, end)
+    fn value(&self, label: Place) -> &str {
+        self.between(label.value, label.end)
     }
 
     fn between(&self, start: u32, end: u32) -> &str {

@@ -20,7 +20,7 @@ const MAX_WORK: usize = 4_000_000;
 /// A role as far as its rules depend on it.
 #[derive(Clone, Debug)]
 pub(super) struct Role {
-    labels: Arc<[(Box<str>, Box<str>)]>,
+    header: Arc<Header>,
     /// Which roles it takes its rules from; `None` for one with rules of its own.
     selectors: Option<Arc<[LabelSelector]>>,
     pub(super) rules: Arc<[Rule]>,
@@ -31,11 +31,10 @@ pub(super) struct Role {
 impl Role {
     /// Reads an object; one that can't be read allows nothing.
     pub(super) fn parse(json: &[u8]) -> Self {
-        let header = Header::scan(json).unwrap_or_default();
-        let labels = header.labels().map(|(key, value)| (key.into(), value.into())).collect();
+        let header = Header::scan(json).unwrap_or_default().into();
         let object = RoleObject::parse(json);
         let selectors = object.selectors().map(Arc::from);
-        Self { labels, selectors, rules: object.rules.into() }
+        Self { header, selectors, rules: object.rules.into() }
     }
 }
 
@@ -44,7 +43,7 @@ pub(super) fn resolve<'r>(roles: impl Iterator<Item = &'r Role>) -> Vec<Rules> {
     let roles: Vec<&Role> = roles.collect();
     let mut by_label: HashMap<(&str, &str), Vec<usize>, ahash::RandomState> = HashMap::default();
     for (at, role) in roles.iter().enumerate() {
-        for (key, value) in &*role.labels {
+        for (key, value) in role.header.labels() {
             by_label.entry((key, value)).or_default().push(at);
         }
     }
@@ -120,10 +119,7 @@ fn exact(selector: &LabelSelector) -> Option<(&str, &str)> {
 }
 
 fn matches(selector: &LabelSelector, role: &Role) -> bool {
-    selector.matches(|key| {
-        let at = role.labels.binary_search_by(|(label, _)| (**label).cmp(key)).ok()?;
-        role.labels.get(at).map(|(_, value)| &**value)
-    })
+    selector.matches(|key| role.header.label(key))
 }
 
 #[cfg(test)]
