@@ -1,4 +1,5 @@
-//! Kubernetes API machinery: names, keys, selectors, metadata, errors and strict JSON.
+//! Kubernetes API machinery: names, keys, selectors, metadata, errors and strict JSON; and what
+//! collections of any crate do with room that they no longer need.
 //!
 //! Nothing here does I/O, knows of HTTP, of a store, or of any particular kind. Everything is a
 //! pure function of its arguments; clocks and randomness come in as parameters. No input makes
