@@ -9,6 +9,7 @@ mod remains;
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
@@ -47,6 +48,12 @@ pub fn missing_packages() -> Vec<&'static str> {
     }
     missing
 }
+
+/// How long it may take until pods start again, and reach the API server by its Service, after that
+/// was away. Kubelet and kube-proxy look again after pauses that double up to 30 s, of which client-go
+/// makes up to a minute by its jitter; and they stay long for two minutes after the last one, so a
+/// server that is away twice in that time is found late the second time.
+pub const NODE_FOLLOWS: Duration = Duration::from_secs(150);
 
 /// The programs of the harness that a cluster is made of.
 pub fn tools() -> Vec<Tool> {
@@ -174,7 +181,8 @@ impl Cluster {
         self.start_api()
     }
 
-    /// Starts the API server again, and its controllers, which may have given up meanwhile.
+    /// Starts the API server again, and its controllers, which may have given up meanwhile. Its node
+    /// has [`NODE_FOLLOWS`] to follow.
     ///
     /// # Errors
     /// When one doesn't start.

@@ -17,9 +17,21 @@ const STEP: Duration = Duration::from_millis(15);
 ///
 /// # Errors
 /// The last error of `check`, when patience runs out.
-pub fn eventually<T>(what: &str, mut check: impl FnMut() -> Result<T>) -> Result<T> {
+pub fn eventually<T>(what: &str, check: impl FnMut() -> Result<T>) -> Result<T> {
+    eventually_within(PATIENCE, what, check)
+}
+
+/// The same with another patience.
+///
+/// # Errors
+/// As [`eventually`].
+pub fn eventually_within<T>(
+    patience: Duration,
+    what: &str,
+    mut check: impl FnMut() -> Result<T>,
+) -> Result<T> {
     let mut last = None;
-    let outcome = within(PATIENCE, what, || match check() {
+    let outcome = within(patience, what, || match check() {
         Ok(value) => Ok(Some(value)),
         Err(error) => {
             last = Some(error);

@@ -1,8 +1,10 @@
-//! What containerd leaves running when it ends: shims, and the containers below them.
+//! What containerd leaves when it ends: shims, the containers below them, and their networks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -12,9 +14,14 @@ use crate::eventually::within;
 /// How long killed processes may take to be gone.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Kills the shims whose bundles are below `folder`, with all that they have started. Nothing else
-/// runs in such a folder: a harness made it for this node alone.
+/// Where containerd keeps the network namespaces of sandboxes, and how it calls them.
+const NETWORKS: (&str, &str) = ("/run/netns", "cni-");
+
+/// Kills the shims whose bundles are below `folder`, with all that they have started, and removes the
+/// networks of their sandboxes. Nothing else runs in such a folder: a harness made it for this node
+/// alone.
 pub(crate) fn end_containers_below(folder: &Path) -> Result<()> {
+    let networks = networks_of(&containers_below(folder)?);
     within(PATIENCE, "containers to end", || {
         let doomed = containers_below(folder)?;
         for &pid in &doomed {
@@ -25,7 +32,29 @@ pub(crate) fn end_containers_below(folder: &Path) -> Result<()> {
             }
         }
         Ok(doomed.is_empty().then_some(()))
-    })
+    })?;
+    for network in networks {
+        let name = network.file_name().unwrap_or_default();
+        let status = Command::new("ip").args(["netns", "delete"]).arg(name).status()?;
+        if !status.success() && network.exists() {
+            bail!("{} stays: {status}", network.display());
+        }
+    }
+    Ok(())
+}
+
+/// The networks of sandboxes that processes are in.
+fn networks_of(processes: &[i32]) -> Vec<PathBuf> {
+    let id = |path: &Path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    let theirs: BTreeSet<(u64, u64)> = { processes.iter() }
+        .filter_map(|pid| id(Path::new(&format!("/proc/{pid}/ns/net"))))
+        .collect();
+    let (folder, prefix) = NETWORKS;
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let of_sandboxes = { entries.flatten() }
+        .filter(|entry| entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()))
+        .map(|entry| entry.path());
+    of_sandboxes.filter(|path| id(path).is_some_and(|id| theirs.contains(&id))).collect()
 }
 
 /// Shims, and their descendants, children first.

@@ -1,8 +1,12 @@
 //! A whole cluster starts, runs pods, survives its API server, and leaves nothing behind.
 
+use std::path::PathBuf;
+use std::process::Command;
+
 use anyhow::{Result, ensure};
 use kind_tests::cargo::Profile;
-use kind_tests::cluster::NEEDS;
+use kind_tests::cluster::{NEEDS, NODE_FOLLOWS};
+use kind_tests::eventually::eventually_within;
 use kind_tests::{Cluster, Image, Kubectl, Run, Tool, eventually, scenario};
 use serde_json::json;
 
@@ -50,6 +54,24 @@ fn greets(kubectl: &Kubectl) -> Result<()> {
     Ok(())
 }
 
+/// The network namespaces of a cluster's pods, by their addresses.
+fn networks(kubectl: &Kubectl) -> Result<Vec<PathBuf>> {
+    let path = "--output=jsonpath={range .items[*]}{.status.podIP} {end}";
+    let addresses = kubectl.ok(&["get", "pods", path])?;
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/run/netns")? {
+        let network = entry?.path();
+        let mut inside = Command::new("nsenter");
+        inside.arg(format!("--net={}", network.display())).args(["ip", "-o", "-4", "address"]);
+        let shown = String::from_utf8(inside.output()?.stdout)?;
+        let has = |address: &str| shown.contains(&format!(" {address}/"));
+        if addresses.split_whitespace().any(has) {
+            found.push(network);
+        }
+    }
+    Ok(found)
+}
+
 fn pods_run(run: &Run) -> Result<()> {
     let image = Image::of("sample", "sample", Profile::Dev)?;
     let sandbox = Image {
@@ -72,9 +94,14 @@ fn pods_run(run: &Run) -> Result<()> {
 
     cluster.kill_api()?;
     cluster.start_api()?;
-    eventually("the Service, after the API server came back", || greets(&kubectl))?;
+    let again = "the Service, after the API server came back";
+    eventually_within(NODE_FOLLOWS, again, || greets(&kubectl))?;
     cluster.check_running()?;
+    let networks = networks(&kubectl)?;
+    ensure!(networks.len() == 2, "networks of two pods: {networks:?}");
     drop(cluster);
+    let left: Vec<_> = networks.iter().filter(|network| network.exists()).collect();
+    ensure!(left.is_empty(), "networks of pods stay: {left:?}");
     let mounts = std::fs::read_to_string("/proc/self/mountinfo")?;
     let folder = run.folder().display().to_string();
     ensure!(!mounts.contains(&folder), "something stays mounted: {mounts}");

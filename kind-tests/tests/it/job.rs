@@ -63,7 +63,8 @@ fn whole_job(run: &Run) -> Result<()> {
     for (name, step) in STEPS {
         say(format!("step: {name}"));
         let watch = Stopwatch::start();
-        step(&mut world).map_err(|error| error.context(name))?;
+        step(&mut world)
+            .map_err(|error| error.context(format!("{name}, when\n{}", world.picture())))?;
         say(format!("      took {} s", watch.elapsed().as_secs()));
     }
     Ok(())

@@ -1,10 +1,11 @@
 //! What breaks, heals, and deletes nothing.
 
 use anyhow::{Result, ensure};
+use kind_tests::cluster::NODE_FOLLOWS;
 use kind_tests::{Kubectl, eventually};
 
 use super::steady::{Steady, agent_namespace};
-use super::world::{READY, World, prints};
+use super::world::{READY, World, prints, prints_within};
 
 fn agent_pods(cluster: &Kubectl) -> Result<String> {
     let selector = "--selector=app.kubernetes.io/name=kcp-agent";
@@ -37,8 +38,8 @@ pub(super) fn physical_api_down(world: &mut World) -> Result<()> {
     })?;
     world.hub.ok(&["scale", "deployment/web", "--replicas=3"])?;
     world.fleet.cluster(0)?.start_api()?;
+    prints_within(NODE_FOLLOWS, &world.hub, &["get", "deployment/web", READY], "3")?;
     world.ready("east")?;
-    prints(&world.hub, &["get", "deployment/web", READY], "3")?;
     before.still(&world.east)
 }
 

@@ -1,11 +1,12 @@
 //! A control plane is upgraded under what runs on it.
 
 use anyhow::{Context, Result, ensure};
+use kind_tests::cluster::NODE_FOLLOWS;
 use kind_tests::control_plane::Release;
 use kind_tests::eventually;
 
 use super::steady::Steady;
-use super::world::{READY, World, prints};
+use super::world::{READY, World, prints, prints_within};
 
 /// The field of a Deployment that the newer release has, and the older one has not.
 const NEW_FIELD: &str = "deployment.spec.template.spec.schedulingGroup";
@@ -30,7 +31,7 @@ pub(super) fn upgraded(world: &mut World) -> Result<()> {
     world.fleet.cluster(0)?.upgrade(Release::Current)?;
     let version = world.east.ok(&["get", "--raw", "/version"])?;
     ensure!(version.contains(&Release::Current.version()?), "{version}");
-    prints(&world.hub, &["get", "deployment/web", READY], "2")?;
+    prints_within(NODE_FOLLOWS, &world.hub, &["get", "deployment/web", READY], "2")?;
     let data = "--output=jsonpath={.data.release}";
     prints(&world.east, &["get", "configmap/web", data], "next")?;
     // Told by an agent that has reached the new one; so what Ready says is said of that.

@@ -1,8 +1,11 @@
 //! What the steps share.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use kind_tests::cargo::Profile;
 use kind_tests::control_plane::Release;
+use kind_tests::eventually::{PATIENCE, eventually_within};
 use kind_tests::fleet::{Plan, Programs};
 use kind_tests::{Agent, Fleet, Kubectl, Run, Tool, eventually};
 use serde_json::{Value, json};
@@ -77,6 +80,24 @@ impl World {
     /// Waits for a SyncTarget to be ready.
     pub(super) fn ready(&self, target: &str) -> Result<()> {
         ready(&self.hub, target)
+    }
+
+    /// What runs where, for people who read of a failure.
+    pub(super) fn picture(&self) -> String {
+        let pods = ["get", "pods", "--all-namespaces", "--no-headers"];
+        let path = "--output=jsonpath={range .items[*]}{.metadata.name}: \
+            {range .status.conditions[*]}{.type}={.status}/{.reason} {end}{\"\\n\"}{end}";
+        let hub = ["get", "synctargets", path];
+        let looks = [
+            ("hub", &self.hub, &hub[..]),
+            ("east", &self.east, &pods),
+            ("west", &self.west, &pods),
+        ];
+        let look = |(name, kubectl, arguments): (&str, &Kubectl, &[&str])| {
+            let said = kubectl.ok(arguments).unwrap_or_else(|error| format!("{error:#}"));
+            format!("{name} has:\n{}\n", said.trim_end())
+        };
+        looks.map(look).concat()
     }
 }
 
@@ -182,7 +203,17 @@ pub(super) fn application(name: &str, namespace: &str, labels: &Value) -> [Value
 
 /// Waits until `arguments` print exactly `expect`.
 pub(super) fn prints(kubectl: &Kubectl, arguments: &[&str], expect: &str) -> Result<()> {
-    eventually(&format!("{} to print {expect:?}", arguments.join(" ")), || {
+    prints_within(PATIENCE, kubectl, arguments, expect)
+}
+
+/// The same with another patience.
+pub(super) fn prints_within(
+    patience: Duration,
+    kubectl: &Kubectl,
+    arguments: &[&str],
+    expect: &str,
+) -> Result<()> {
+    eventually_within(patience, &format!("{} to print {expect:?}", arguments.join(" ")), || {
         let said = kubectl.ok(arguments)?;
         ensure!(said == expect, "it printed {said:?}");
         Ok(())
