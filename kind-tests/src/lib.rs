@@ -50,7 +50,7 @@ pub use control_plane::ControlPlane;
 pub use controllers::ControllerManager;
 pub use deletions::Deletions;
 pub use etcd::Etcd;
-pub use eventually::{PATIENCE, eventually};
+pub use eventually::{PATIENCE, eventually, eventually_within};
 pub use fleet::Fleet;
 pub use hub::Hub;
 pub use image::Image;

@@ -5,6 +5,7 @@ mod cut;
 use std::ffi::OsStr;
 use std::fs;
 use std::net::Ipv4Addr;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -15,6 +16,9 @@ use crate::progress::say;
 use crate::run::Run;
 
 pub use self::cut::{Cut, Route};
+
+/// Where `ip netns`, and what keeps to its ways, has the files of namespaces that have names.
+pub(crate) const NAMED: &str = "/var/run/netns";
 
 /// A network namespace of its own, with 10.200.I.1 on the host's side and 10.200.I.2 inside.
 #[derive(Debug)]
@@ -95,7 +99,7 @@ impl Namespace {
     /// another `/sys`; it replaces itself by the program, so the process id is the program's.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new("nsenter");
-        command.arg(format!("--net=/var/run/netns/{}", self.name)).arg(program);
+        command.arg(format!("--net={NAMED}/{}", self.name)).arg(program);
         command
     }
 
@@ -115,9 +119,25 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        if let Err(error) = ip(&["netns", "delete", &self.name]) {
+        if let Err(error) = remove(&self.name) {
             say(format!("{error:#}"));
         }
+    }
+}
+
+/// Removes a network namespace by its name, if it is there.
+///
+/// # Errors
+/// When it stays.
+pub(crate) fn remove(name: &str) -> Result<()> {
+    let is_there = || Path::new(NAMED).join(name).exists();
+    if !is_there() {
+        return Ok(());
+    }
+    // Another one may remove it meanwhile.
+    match ip(&["netns", "delete", name]) {
+        Err(error) if is_there() => Err(error),
+        _ => Ok(()),
     }
 }
 

@@ -20,6 +20,7 @@ use rustix::process::Signal;
 
 use crate::cluster::end_containers_below;
 use crate::eventually::within;
+use crate::namespace;
 use crate::process::{ProcessId, tail};
 use crate::progress::say;
 
@@ -172,9 +173,7 @@ fn clean(owner: &Path) -> Result<()> {
     end_containers_below(owner)?;
     unmount_below(owner)?;
     for name in records(&owner.join(NAMESPACES)) {
-        if Path::new("/var/run/netns").join(&name).exists() {
-            Command::new("ip").args(["netns", "delete", &name]).status()?;
-        }
+        namespace::remove(&name)?;
     }
     match fs::remove_dir_all(owner) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -3,27 +3,28 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 
 use crate::eventually::within;
+use crate::namespace;
 
 /// How long killed processes may take to be gone.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Where containerd keeps the network namespaces of sandboxes, and how it calls them.
-const NETWORKS: (&str, &str) = ("/run/netns", "cni-");
+/// How containerd's names of sandboxes' network namespaces begin.
+const OF_SANDBOXES: &str = "cni-";
 
 /// Kills the shims whose bundles are below `folder`, with all that they have started, and removes the
 /// networks of their sandboxes. Nothing else runs in such a folder: a harness made it for this node
 /// alone.
 pub(crate) fn end_containers_below(folder: &Path) -> Result<()> {
-    let networks = networks_of(&containers_below(folder)?);
+    let mut networks = BTreeSet::new();
     within(PATIENCE, "containers to end", || {
         let doomed = containers_below(folder)?;
+        networks.extend(networks_of(&doomed));
         for &pid in &doomed {
             let Some(pid) = rustix::process::Pid::from_raw(pid) else { bail!("process {pid}") };
             match rustix::process::kill_process(pid, rustix::process::Signal::KILL) {
@@ -33,28 +34,20 @@ pub(crate) fn end_containers_below(folder: &Path) -> Result<()> {
         }
         Ok(doomed.is_empty().then_some(()))
     })?;
-    for network in networks {
-        let name = network.file_name().unwrap_or_default();
-        let status = Command::new("ip").args(["netns", "delete"]).arg(name).status()?;
-        if !status.success() && network.exists() {
-            bail!("{} stays: {status}", network.display());
-        }
-    }
-    Ok(())
+    networks.iter().try_for_each(|name| namespace::remove(name))
 }
 
-/// The networks of sandboxes that processes are in.
-fn networks_of(processes: &[i32]) -> Vec<PathBuf> {
+/// The networks of sandboxes that processes are in, by their names.
+fn networks_of(processes: &[i32]) -> Vec<String> {
     let id = |path: &Path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
     let theirs: BTreeSet<(u64, u64)> = { processes.iter() }
         .filter_map(|pid| id(Path::new(&format!("/proc/{pid}/ns/net"))))
         .collect();
-    let (folder, prefix) = NETWORKS;
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let of_sandboxes = { entries.flatten() }
-        .filter(|entry| entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()))
-        .map(|entry| entry.path());
-    of_sandboxes.filter(|path| id(path).is_some_and(|id| theirs.contains(&id))).collect()
+    let named = fs::read_dir(namespace::NAMED).into_iter().flatten().flatten();
+    { named.filter(|entry| id(&entry.path()).is_some_and(|id| theirs.contains(&id))) }
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| name.starts_with(OF_SANDBOXES))
+        .collect()
 }
 
 /// Shims, and their descendants, children first.

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::Namespace;
+use super::{NAMED, Namespace};
 use crate::progress::say;
 
 /// Connections that are cut together. Who is named first opens them.
@@ -53,7 +53,7 @@ impl Route {
 
 impl Cut {
     pub(super) fn new(namespace: &Namespace, route: Route) -> Result<Self> {
-        let enter = format!("--net=/var/run/netns/{}", namespace.name());
+        let enter = format!("--net={NAMED}/{}", namespace.name());
         let mut cut = Self { enter, rules: Vec::new() };
         for rule in route.rules(namespace) {
             // At the head of its chain: others let pass whatever is established.

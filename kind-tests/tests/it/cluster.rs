@@ -6,8 +6,7 @@ use std::process::Command;
 use anyhow::{Result, ensure};
 use kind_tests::cargo::Profile;
 use kind_tests::cluster::{NEEDS, NODE_FOLLOWS};
-use kind_tests::eventually::eventually_within;
-use kind_tests::{Cluster, Image, Kubectl, Run, Tool, eventually, scenario};
+use kind_tests::{Cluster, Image, Kubectl, Run, Tool, eventually, eventually_within, scenario};
 use serde_json::json;
 
 fn workload() -> String {

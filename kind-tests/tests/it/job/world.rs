@@ -5,9 +5,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use kind_tests::cargo::Profile;
 use kind_tests::control_plane::Release;
-use kind_tests::eventually::{PATIENCE, eventually_within};
 use kind_tests::fleet::{Plan, Programs};
-use kind_tests::{Agent, Fleet, Kubectl, Run, Tool, eventually};
+use kind_tests::{Agent, Fleet, Kubectl, PATIENCE, Run, Tool, eventually, eventually_within};
 use serde_json::{Value, json};
 
 use super::steady::Steady;
